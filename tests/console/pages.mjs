@@ -314,6 +314,58 @@ async function disturbs() {
   }
 }
 
+/** What was measured of a job is drawn, said by the arrow keys and listed; what was not known is neither. Others have no such page. */
+async function measured(job) {
+  const { context, page } = await open();
+  await byLink(page, tokens.owner);
+  await page.evaluate((h) => { location.hash = h; }, `#/jobs/${job}`);
+  const charts = page.locator(".chart");
+  await charts.nth(2).waitFor();
+  check((await charts.locator("figcaption").allTextContents()).map((t) => t.split(" ")[0]).join() === "Utilisation,Memory,Power", "other charts");
+  const said = charts.first().locator(".legend"), seen = new Set();
+  check(/Each point is .*Times in /.test(await said.textContent()), `no zone: ${await said.textContent()}`);
+  await charts.first().locator("svg[role=img]").focus();
+  await page.keyboard.press("Home");
+  const half = (text) => Math.abs(parseFloat(text) - 50) < 3; // devices are kept in tenths of a second
+  for (let i = 0; i < 90 && ![...seen].some(half); i++) {
+    seen.add((await said.textContent()).replace(/^.*a kernel ran /, ""));
+    await page.keyboard.press("ArrowRight");
+  }
+  check([...seen].some(half), `along the chart: ${[...seen]}`);
+  check((await charts.first().locator("path.line0").last().getAttribute("d")).startsWith("M"), "nothing is drawn");
+  await page.getByText("As a table").first().click();
+  const cells = await page.locator("details table tbody td:nth-child(2)").allTextContents();
+  check(cells.some(half) && !cells.includes("0"), `the table: ${cells.slice(0, 20)}`);
+  check((await page.locator("details table tbody td:nth-child(3)").allTextContents()).some((t) => Math.abs(parseFloat(t) - 3) < 0.3), "no memory in the table");
+  await accessible(page, "charts of a job");
+
+  await page.evaluate(() => { location.hash = "#/quota"; });
+  await page.locator(".charts .chart").nth(1).waitFor();
+  await page.getByRole("combobox", { name: /^Time/ }).selectOption("1h");
+  await page.waitForFunction(() => location.hash.includes("span=1h"));
+  await charts.first().locator("svg[role=img]").focus();
+  await page.keyboard.press("Home"); // before stintd was there
+  await page.getByText(/held not known/).waitFor();
+  await page.getByRole("combobox", { name: /^Account/ }).selectOption("vision");
+  await page.getByRole("heading", { name: "Use of vision over time" }).waitFor();
+  await page.evaluate(() => { location.hash = "#/fleet?node=desk-well"; });
+  await page.getByRole("heading", { name: "desk-well over time" }).waitFor();
+  await page.locator(".charts .chart").first().waitFor();
+  await page.evaluate(() => { location.hash = "#/bill"; });
+  await page.getByRole("heading", { name: "Over the month" }).waitFor();
+  await page.locator(".charts .chart").first().waitFor();
+  await context.close();
+
+  const other = await open();
+  await byLink(other.page, tokens.member);
+  await other.page.evaluate(() => { location.hash = "#/fleet"; });
+  await other.page.locator("canvas").waitFor();
+  check((await other.page.getByText("over time").count()) === 0, "a tenant sees what the fleet did");
+  await other.page.evaluate(() => { location.hash = "#/"; });
+  await other.page.locator(".chart figcaption").getByText("Spent").first().waitFor(); // its own month
+  await other.context.close();
+}
+
 async function works(job) {
   const { context, page } = await open();
   await typeIn(page, tokens.member);
@@ -364,6 +416,7 @@ try {
   await administers();
   await heals();
   await disturbs();
+  await measured(tokens.measured);
   await api(tokens.member, "POST", "/v1/jobs", { name: "large", gpus: 8, tasks: 8, limit: "8h", sim: { run: "1h" } });
   big = (await api(tokens.member, "GET", "/v1/jobs?state=pending")).jobs[0];
   check(big, "nothing waits any more");

@@ -62,6 +62,7 @@ class Host(threading.Thread):
         self.node, self.well = Node(stintd.port, name, gpu={"type": "l4", "count": 1, "vram": "24Gi", "uuids": ["GPU-" + name]},
                                     labels={"tests": "quick"}), well
         self.tasks, self.notes, self.no, self.over, self.error = {}, [], 0, threading.Event(), None
+        self.since = {}
         join = stintd.owner.make("/v1/admin/join-tokens", {"pool": "desk", "uses": 1})["token"]
         answer = self.node.register(join)
         check(answer.status == 201, "the node %s does not join: %s", name, answer.text)
@@ -78,6 +79,11 @@ class Host(threading.Thread):
         got = self.node.desired()
         if got:
             self.tasks = {j["job"]: {"job": j["job"], "stay": j["stay"], "task": 0, "state": "running"} for j in got["jobs"]}
+            self.since = {job: self.since.get(job, time.monotonic()) for job in self.tasks}
+        for job, task in self.tasks.items():
+            # Half of the time a kernel ran, at 50 W and with 3 GiB of memory.
+            ms = int((time.monotonic() - self.since[job]) * 1000)
+            task["usage"] = {"held_gpu_ms": ms, "seen_gpu_ms": ms, "busy_gpu_ms": ms // 2, "energy_mj": ms * 50, "mem_mib_s": ms * 3072 // 1000}
         if self.notes:
             said["neighbours"] = [self.notes.pop(0)]
         answer = self.node.status(self.tasks.values(), **said)
@@ -126,7 +132,7 @@ def in_a_browser(program):
     if not os.path.exists(os.path.join(folder, "node_modules", "axe-core")):
         os.makedirs(folder, exist_ok=True)
         npm("install", "--prefix", folder, *BROWSER, cwd=folder)
-    stintd, hosts = Stintd(program, sample=True), []
+    stintd, hosts = Stintd(program, sample=True, config="rate: 1000000\nseries_step: 30s\n"), []
     try:
         with open(os.path.join(stintd.dir, "data", "tokens")) as f:
             tokens = {row.split()[0]: row.split()[3] for row in f if row.strip()}
@@ -134,7 +140,8 @@ def in_a_browser(program):
         env = dict(os.environ, STINT_NPM=folder, CHROMIUM=shutil.which("chromium"))
         script = os.path.join(SOURCE, "tests", "console", "pages.mjs")
         done = subprocess.run(["node", script, f"http://127.0.0.1:{stintd.port}",
-                               json.dumps({"owner": tokens["root"], "member": tokens["ada"], "other": tokens["grace"]})],
+                               json.dumps({"owner": tokens["root"], "member": tokens["ada"], "other": tokens["grace"],
+                                           "measured": next(iter(hosts[0].tasks))})],
                               env=env, capture_output=True, text=True, timeout=400)
         check(done.returncode == 0, "%s", (done.stdout + done.stderr)[-3000:])
         print(done.stdout.strip())

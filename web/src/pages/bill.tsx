@@ -1,6 +1,7 @@
 // Why this sum? The month by line; a line down to its entries and devices; the proof, checked in this browser.
 import { useState } from "preact/hooks";
 import { call, url, who } from "../api";
+import { Burn } from "../burn";
 import { prove, Wrong, type Proved } from "../proof";
 import { href, refine, route } from "../route";
 import type { Bill, BillLine, Entry } from "../types";
@@ -117,6 +118,7 @@ export function BillPage() {
           </Card>
           <Proof key={period} period={period} />
           {period === "open" && <Card title="Day by day"><Loaded data={forecast}>{(f) => <Days of={f} currency={b.currency} />}</Loaded></Card>}
+          {!b.closed && <Burn account={b.account} from={b.from} to={b.to} currency={b.currency} />}
           <Card title="Lines" wide>
             {b.lines.length === 0 ? <Empty>Nothing was charged in this month.</Empty> : (
               <table>

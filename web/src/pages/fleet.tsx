@@ -1,6 +1,7 @@
 // What is broken, idle, fragmented? All GPUs as one picture: a cell per GPU, a row of cells per node, nodes by rack.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { who } from "../api";
+import { Over, since, WORK, type Plot } from "../chart";
 import { NodeCard, STATES } from "../node";
 import { href, refine, route } from "../route";
 import type { Devices, Node } from "../types";
@@ -111,6 +112,14 @@ function Map({ devices, states, at, only, onNode }: {
   );
 }
 
+const FLEET: Plot[] = [
+  { title: "GPUs", unit: "", lines: [{ figure: "gpus_held", name: "held by jobs" }, { figure: "gpus_healthy", name: "healthy" }, { figure: "gpus_waiting", name: "asked for by jobs that wait" }] }, ...WORK,
+];
+const NODE: Plot[] = [
+  { title: "GPUs", unit: "", lines: [{ figure: "gpus_held", name: "held by jobs" }] }, ...WORK,
+  { title: "Failed", unit: " %", most: 100, lines: [{ figure: "failed", name: "of the time", times: 100 }] },
+];
+
 export function Fleet() {
   const devices = useGet<Devices>("/v1/devices"), nodes = useGet<{ nodes: Node[] }>("/v1/nodes");
   const at = route.value.query.get("node"), find = route.value.query.get("find") ?? "", only = route.value.query.get("state") ?? "";
@@ -135,6 +144,10 @@ export function Fleet() {
         );
       }}</Loaded>
       {who.value?.account && <p class="legend">You see what your account and those below it have. What others have looks free.</p>}
+      {!who.value?.account && (
+        <div class="cards above"><Over title={node ? `${node.name} over time` : "Use over time"} query={node ? { of: "node", name: node.name, since: since() } : { since: since() }} plots={node ? NODE : FLEET}
+          none="Nothing is known of this time yet." /></div>
+      )}
       {node && <div class="cards above"><NodeCard key={node.name} node={node} again={again} more /></div>}
       <div class="cards">
         <Card title="Nodes" wide more={

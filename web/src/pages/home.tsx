@@ -1,5 +1,6 @@
 // What needs me?
 import { who } from "../api";
+import { Month } from "../burn";
 import { recent } from "../live";
 import { href } from "../route";
 import type { Budget, Counts, Job, Quota } from "../types";
@@ -34,6 +35,7 @@ function Spend({ account }: { account: string }) {
         <>
           <p class="big">{money(b.spent)}</p>
           <p class="legend">{b.cap ? <>cap {money(b.cap)}, {money(b.left)} left</> : b.budget ? <>budget {money(b.budget)}</> : "no cap and no budget are set"}</p>
+          <Month account={account} whole={b.cap ?? b.budget ? Number(b.cap ?? b.budget) : null} />
         </>
       )}</Loaded>
     </Card>

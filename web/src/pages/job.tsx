@@ -1,6 +1,7 @@
 // Did it work? Why does it wait, and what would help?
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, mayChange, send } from "../api";
+import { Over, WORK } from "../chart";
 import { href } from "../route";
 import { Reasons, start, Tryout } from "../start";
 import type { Job, Why } from "../types";
@@ -72,6 +73,11 @@ function Logs({ job }: { job: Job }) {
   );
 }
 
+/** As a query has it. */
+function began(started: string): string {
+  return `${started.slice(0, 19)}Z`;
+}
+
 export function JobPage({ id }: { id: string }) {
   const data = useGet<Job>(`/v1/jobs/${encodeURIComponent(id)}`);
   const [asking, setAsking] = useState(false);
@@ -117,6 +123,8 @@ export function JobPage({ id }: { id: string }) {
               </Card>
             )}
             {job.state === "pending" && <WhyCard job={job} />}
+            {job.started && <Over title="GPU, memory and power over time" query={{ of: "job", name: job.id, since: began(job.started), until: job.ended ? `${job.ended.slice(0, 19)}Z` : undefined }} plots={WORK} spans={false}
+              none={OVER.includes(job.state) ? "Nobody measured its GPUs, or that was too long ago." : "Nobody has measured its GPUs yet. Agents say every half minute what jobs use; simulated nodes measure nothing."} />}
             {job.started && <Logs job={job} />}
           </div>
           {asking && <Confirm ask={`Cancel ${job.name || job.id}? What it has not saved is lost.`} yes="Cancel the job" onNo={() => setAsking(false)} onYes={async () => { await send("DELETE", `/v1/jobs/${job.id}`); setAsking(false); data.again(); }} />}

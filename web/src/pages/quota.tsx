@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { call, get, mayAdmin, send, who } from "../api";
 import { changed } from "../live";
+import { Over, since, USE, WORK } from "../chart";
 import { href, refine, route } from "../route";
 import type { Account, Quota } from "../types";
 import { Bar, Card, Empty, gpus, Loaded, Trouble } from "../ui";
@@ -137,6 +138,15 @@ function Tree({ rows, edits }: { rows: Row[]; edits: (a: Account) => boolean }) 
   );
 }
 
+/** Of the account that is chosen; without one, of one's own, or of the cluster. */
+function Use({ accounts }: { accounts: Account[] }) {
+  const own = who.value?.account ?? "", of = route.value.query.get("of") ?? own, there = accounts.some((a) => a.name === of);
+  return (
+    <Over title={`Use of ${there ? of : own || "the cluster"} over time`} query={{ name: there ? of : own || undefined, since: since() }} plots={[...USE, WORK[0]]} none="Nothing is known of this time."
+      more={<label>Account <select value={there ? of : ""} onChange={(e) => refine({ of: e.currentTarget.value || undefined })}>{!own && <option value="">the cluster</option>}{accounts.map((a) => <option key={a.name}>{a.name}</option>)}</select></label>} />
+  );
+}
+
 export function QuotaPage() {
   const accounts = useGet<{ accounts: Account[] }>("/v1/accounts", false), at = route.value.query.get("edit");
   const account = accounts.value?.accounts.find((a) => a.name === at);
@@ -150,6 +160,7 @@ export function QuotaPage() {
         <Card title="GPUs by account" wide more={<p class="legend"><span class="k-inside">inside the floor</span> <span class="k-borrowed">borrowed</span> <span class="k-unused">floor, not used</span></p>}>
           <Loaded data={accounts}>{(l) => l.accounts.length === 0 ? <Empty>There are no accounts yet. <code>stint account create</code> makes one.</Empty> : <><Tree rows={tree(l.accounts)} edits={edits} />{l.accounts.length > 100 && <p class="legend">The first 100 of {l.accounts.length}.</p>}</>}</Loaded>
         </Card>
+        <Use accounts={accounts.value?.accounts ?? []} />
       </div>
     </>
   );
