@@ -606,9 +606,11 @@ static void publish_report(st_control *ctl, st_cmd *cmd)
         tell_data_full(ctl, c);
     if (c->told)
         st_case_tell(ctl, c->said);
+    /* Also when a test changed no state: its engine asks for it until then. */
+    if (c->report.kind == ST_REPORT_TESTED || c->report.kind == ST_REPORT_FLAG)
+        st_control_tell_node(ctl, c->report.node);
     if (c->report.kind != ST_REPORT_FLAG)
         return;
-    st_control_tell_node(ctl, c->report.node);
     if (!c->incident || !ctl->options.listen)
         return;
     const st_notice n = {.seq = ++ctl->notice_seq,

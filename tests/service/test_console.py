@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """The console: what stintd carries is what web/ builds to, and it works in a real browser.
 
-Needs npm and chromium; where one is missing the test is skipped, but not in CI."""
+Needs npm and chromium; where one is missing the test is skipped, but not in CI. On programs with sanitizers its files and
+sessions are asked for without a browser: the rest of a page is other routes' answers."""
 
 import filecmp
+import gzip
 import json
 import os
 import re
@@ -15,7 +17,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
-from harness import Client, Stintd, check, main  # noqa: E402
+from harness import Client, Stintd, check, main, sanitized  # noqa: E402
 from node import Node  # noqa: E402
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
@@ -152,7 +154,38 @@ def in_a_browser(program):
         stintd.stop()
 
 
+def by_hand(program):
+    """Every file as it is, packed and unpacked, once and again; and a session from its code to its end."""
+    stintd = Stintd(program)
+    try:
+        files = {"/": "index.html", **{f"/console/{name}": name for name in os.listdir(os.path.join(SOURCE, "web", "dist"))}}
+        stranger = Client(stintd.port)
+        for path, name in files.items():
+            with open(os.path.join(SOURCE, "web", "dist", name), "rb") as f:
+                kept = f.read()
+            plain, packed = stranger.get(path), stranger.get(path, headers={"Accept-Encoding": "gzip"})
+            check(plain.status == 200 and plain.body == kept, "%s: %d, %d bytes", path, plain.status, len(plain.body))
+            check(packed.status == 200 and gzip.decompress(packed.body) == kept, "%s packed: %d", path, packed.status)
+            again = stranger.get(path, headers={"Accept-Encoding": "gzip", "If-None-Match": packed.header("ETag")})
+            check(again.status == 304 and not again.body, "%s again: %d", path, again.status)
+        check(stranger.get("/console/never.js").status == 404, "a file that is not there")
+        code = stintd.owner.call("POST", "/v1/session/code").json["code"]
+        own = {"Stint-Console": "1", "Sec-Fetch-Site": "same-origin"}
+        answer = stranger.call("POST", "/v1/session", {"code": code}, headers=own)
+        check(answer.status == 201, "a session: %d %s", answer.status, answer.text)
+        own["Cookie"] = answer.header("Set-Cookie").split(";")[0]
+        check(stranger.get("/v1/whoami", headers=own).status == 200, "a session opens nothing")
+        check(stranger.call("DELETE", "/v1/session", headers=own).status in (200, 204), "a logout")
+        check(stranger.get("/v1/whoami", headers=own).status == 401, "a session that was ended")
+        check(stranger.call("POST", "/v1/session", {"code": code}, headers=own).status == 401, "a code twice")
+    finally:
+        stintd.stop()
+
+
 def run(program):
+    by_hand(program)
+    if sanitized(program):
+        return
     missing = [tool for tool in ("npm", "node", "chromium") if not shutil.which(tool)]
     if missing and not os.environ.get("CI"):
         print("skipped:", ", ".join(missing), "not there")
