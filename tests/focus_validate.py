@@ -496,14 +496,35 @@ def broken(header, rows):
     yield "two names", header, with_cell(again, "SubAccountName", "another")
 
 
+def some_of_each(header, rows, most=4):
+    """A few rows of every kind: each wrong file is read whole, and the first row of its kind is what is broken."""
+    kind = [header.index(name) for name in ("ChargeCategory", "ChargeClass", "x_Component", "CapacityReservationStatus",
+                                            "CommitmentDiscountStatus")]
+    seen, kept = {}, []
+    for row in rows:
+        key = tuple(row[i] for i in kind)
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] <= most:
+            kept.append(row)
+    return kept
+
+
+def written(header, rows):
+    out = io.StringIO(newline="")
+    csv.writer(out, lineterminator="\r\n").writerows([header] + rows)
+    return out.getvalue()
+
+
 def self_test(text):
     header, *rows = csv.reader(io.StringIO(text, newline=""))
+    rows = some_of_each(header, rows)
+    if validate(written(header, rows)):
+        print("what is broken must be right before")
+        return 1
     passed, count = [], 0
     for what, wrong_header, wrong_rows in broken(header, rows):
-        out = io.StringIO(newline="")
-        csv.writer(out, lineterminator="\r\n").writerows([wrong_header] + wrong_rows)
         count += 1
-        if not validate(out.getvalue()):
+        if not validate(written(wrong_header, wrong_rows)):
             passed.append(what)
     if not validate(text.replace("\r\n", "\n")):
         passed.append("line ends")
