@@ -257,7 +257,8 @@ void st_core_advance(st_core *core, int64_t now)
 
 /* A submit frees nothing, and everybody else was just found to have nothing to do: a new job
  * behind all those who are reserved for, that can do nothing either, leaves a full pass
- * nothing to change but its own reservation. True when that was so. */
+ * nothing to change but its own reservation. That holds for owners ahead whose room comes from
+ * borrowers once their protections end, too: the new job is none of those. True when that was so. */
 static bool pass_one(st_core *core, st_job *job)
 {
     st_shadow_run(core);
@@ -270,10 +271,12 @@ static bool pass_one(st_core *core, st_job *job)
     st_phase first = st_queue_phase(core, job);
     for (size_t i = 0; i < core->resv.n; i++) {
         const st_reservation *r = &core->resv.v[i];
+        if (r->moves)
+            return false;
         st_phase phase = r->guaranteed ? ST_PHASE_GUARANTEED : ST_PHASE_BURST;
         st_job *ahead = st_core_find(core, r->job);
         bool before = phase == first ? st_queue_before(core, phase, ahead, job) : r->guaranteed;
-        if (!before || r->claims || r->at_ms <= core->now)
+        if (!before || r->at_ms <= core->now)
             return false;
     }
     for (st_phase phase = ST_PHASE_GUARANTEED; phase <= ST_PHASE_BURST; phase++) {

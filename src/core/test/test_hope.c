@@ -1,6 +1,6 @@
 /*
  * What is known without a look at everybody: claims that cannot come to anything (claim_hope.c), at their edges, and
- * that a cancel of who waits is nobody else's business.
+ * that a cancel of who waits, and a submit of who has to, is nobody else's business.
  */
 #include "core/test/world.h"
 
@@ -189,6 +189,70 @@ static void test_a_cancel_and_a_submit(void **state)
     end(&w);
 }
 
+/* ---- submits ----------------------------------------------------------------------------- */
+
+static st_core *twin_of(world *w)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf saved = {0};
+    st_core *twin = NULL;
+    st_err err = {0};
+
+    st_core_save(w->core, &saved);
+    assert_ok(st_core_load(saved.s, saved.n, &twin, &err));
+    return twin;
+}
+
+/* An owner waits until a borrower's protection is over, and is reserved for until then. Who comes behind it and can do nothing
+ * has no pass, and who can has one: both leave what a full pass makes of it. */
+static void test_a_submit_behind_an_owner_who_waits(void **state)
+{
+    (void)state;
+    for (int gpus = 1; gpus <= 2; gpus++) {
+        world w;
+        st_policy policy = plain();
+        st_reserved_list list = {0};
+        st_strbuf quick = {0}, full = {0};
+        st_effects fx = {0};
+        st_err err = {0};
+
+        policy.min_run_ms = 600 * SEC;
+        policy.reservations = 2;
+        begin(&w, &policy, 2, 2);
+        account(&w, "own", 2000);
+        account(&w, "other", ST_UNSET);
+        gang(&w, 1, "other", 1, 2);
+        gang(&w, 2, "other", 1, 1); /* a GPU is left */
+        w.now += SEC;
+        gang(&w, 3, "own", 1, 2);
+        in_state(&w, 3, ST_JOB_PENDING);
+        st_core_reserved(w.core, &list);
+        assert_int_equal(list.n, 1);
+        assert_true(list.v[0].claims);
+        st_vec_free(&list);
+        w.now += SEC;
+        st_core *twin = twin_of(&w);
+        st_event ev = job_event(4, "other");
+        ev.u.job.shape.gpus = gpus;
+        assert_ok(st_core_apply(twin, &ev, w.now, &fx, &err));
+        st_core_pass(twin, w.now, &fx);
+        step(&w, &ev);
+        in_state(&w, 4, gpus == 1 ? ST_JOB_RUNNING : ST_JOB_PENDING);
+        assert_int_equal(st_core_hash(twin), st_core_hash(w.core));
+        st_core_save(w.core, &quick);
+        st_core_save(twin, &full);
+        assert_int_equal(quick.n, full.n);
+        assert_memory_equal(quick.s, full.s, full.n);
+        tick(&w, w.now + 600 * SEC); /* and the owner has what is its own, in the end */
+        tick(&w, w.now + 600 * SEC);
+        in_state(&w, 3, ST_JOB_RUNNING);
+        st_strbuf_done(&quick);
+        st_strbuf_done(&full);
+        st_effects_done(&fx);
+        st_core_free(twin);
+        end(&w);
+    }
+}
+
 /* A borrower takes from a branch that stands higher: what all in it hold counts, at whatever depth, with what is free. */
 static void test_from_below(void **state)
 {
@@ -223,6 +287,7 @@ int main(void)
         cmocka_unit_test(test_a_cancel_changes_nothing_for_others),
         cmocka_unit_test(test_a_cancel_of_who_is_reserved_for),
         cmocka_unit_test(test_a_cancel_and_a_submit),
+        cmocka_unit_test(test_a_submit_behind_an_owner_who_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
