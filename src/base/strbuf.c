@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 
-static void strbuf_room(st_strbuf *b, size_t more)
+void st_strbuf_reserve(st_strbuf *b, size_t more)
 {
     size_t need;
 
@@ -31,7 +31,7 @@ void st_strbuf_add(st_strbuf *b, const char *str)
 
 void st_strbuf_addn(st_strbuf *b, const char *s, size_t n)
 {
-    strbuf_room(b, n);
+    st_strbuf_reserve(b, n);
     if (n > 0)
         memcpy(b->s + b->n, s, n);
     b->n += n;
@@ -53,7 +53,7 @@ void st_strbuf_addf(st_strbuf *b, const char *fmt, ...)
     va_end(ap);
     ST_ASSERT(n >= 0);
 
-    strbuf_room(b, (size_t)n);
+    st_strbuf_reserve(b, (size_t)n);
     va_start(ap, fmt);
     vsnprintf(b->s + b->n, (size_t)n + 1, fmt, ap);
     va_end(ap);

@@ -6,6 +6,7 @@
 #ifndef ST_MODEL_CODEC_H
 #define ST_MODEL_CODEC_H
 
+#include <endian.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -50,11 +51,9 @@ typedef struct codec {
 
 static inline void io_u64(codec *c, uint64_t *v)
 {
-    unsigned char b[8];
+    uint64_t le = htole64(*v);
     if (c->out) {
-        for (int i = 0; i < 8; i++)
-            b[i] = (unsigned char)(*v >> (8 * i));
-        st_strbuf_addn(c->out, (const char *)b, 8);
+        st_strbuf_addn(c->out, (const char *)&le, 8);
         return;
     }
     *v = 0;
@@ -62,39 +61,54 @@ static inline void io_u64(codec *c, uint64_t *v)
         c->bad = true;
         return;
     }
-    for (int i = 0; i < 8; i++)
-        *v |= (uint64_t)(unsigned char)c->in[c->at + (size_t)i] << (8 * i);
+    memcpy(&le, c->in + c->at, 8);
+    *v = le64toh(le);
     c->at += 8;
 }
 
 /* Seven bits a byte, lowest first, the sign in the lowest bit: most numbers are small, and a save
- * has millions of them. */
-static inline void io_i64(codec *c, int64_t *v)
+ * has millions of them. So what has one byte is quick, and the others are written and read elsewhere. */
+#define IO_I64_MAX 10 /* bytes */
+
+static __attribute__((noinline, unused)) void io_write_long(codec *c, uint64_t u)
 {
-    uint64_t u = (uint64_t)*v << 1 ^ (*v < 0 ? UINT64_MAX : 0);
-    char b[10];
+    char *to = st_strbuf_room(c->out, IO_I64_MAX);
     size_t n = 0;
-    if (c->out) {
-        for (; u >= 0x80; u >>= 7)
-            b[n++] = (char)(u | 0x80);
-        b[n++] = (char)u;
-        st_strbuf_addn(c->out, b, n);
-        return;
-    }
-    *v = 0;
-    u = 0;
+    for (; u >= 0x80; u >>= 7)
+        to[n++] = (char)(u | 0x80);
+    to[n++] = (char)u;
+    st_strbuf_grew(c->out, n);
+}
+
+static __attribute__((noinline, unused)) uint64_t io_read_long(codec *c)
+{
+    uint64_t u = 0;
     for (unsigned shift = 0;; shift += 7) {
         unsigned char next = c->at < c->n && !c->bad ? (unsigned char)c->in[c->at] : 0xff;
         if (c->bad || c->at >= c->n || (shift == 63 && next > 1)) {
             c->bad = true;
-            return;
+            return 0;
         }
         c->at++;
         u |= (uint64_t)(next & 0x7f) << shift;
         if (next < 0x80)
-            break;
+            return u;
     }
-    *v = (int64_t)(u >> 1) ^ -(int64_t)(u & 1);
+}
+
+static inline void io_i64(codec *c, int64_t *v)
+{
+    uint64_t u = (uint64_t)*v << 1 ^ (*v < 0 ? UINT64_MAX : 0);
+    if (c->out && u < 0x80) {
+        *st_strbuf_room(c->out, 1) = (char)u;
+        st_strbuf_grew(c->out, 1);
+    } else if (c->out) {
+        io_write_long(c, u);
+    } else {
+        bool one = !c->bad && c->at < c->n && (unsigned char)c->in[c->at] < 0x80;
+        u = one ? (unsigned char)c->in[c->at++] : io_read_long(c);
+        *v = (int64_t)(u >> 1) ^ -(int64_t)(u & 1);
+    }
 }
 
 /* A number with a range; reading one outside it spoils the load. */

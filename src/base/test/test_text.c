@@ -33,6 +33,15 @@ static void test_strbuf(void **state)
     taken = st_strbuf_take(&b);
     assert_string_equal(taken, "");
     free(taken);
+    for (int i = 0; i < 1000; i++) { /* small pieces, in place */
+        char *to = st_strbuf_room(&b, 3);
+
+        memcpy(to, "xyz", 3);
+        st_strbuf_grew(&b, (size_t)(i % 4));
+        assert_true(b.n < b.cap);
+        assert_int_equal(strlen(st_strbuf_str(&b)), b.n);
+    }
+    assert_int_equal(b.n, 1500);
 }
 
 static void test_quote(void **state)
