@@ -268,6 +268,7 @@ static void add_cost(cost *c, int64_t all, int64_t own)
 
 typedef struct sizes {
     int64_t bytes, rows;
+    bool decode;
     st_store *copy; /* NULL: they are only counted */
 } sizes;
 
@@ -277,6 +278,11 @@ static int add_size(void *ctx, const st_series_blob *blob, st_err *err)
 
     s->bytes += (int64_t)blob->data.n;
     s->rows++;
+    if (s->decode) {
+        ST_CLEANUP(st_series_set_done) st_series_set set = {0};
+
+        return st_series_decode((st_series_kind)blob->kind, blob->data.p, blob->data.n, &set, err);
+    }
     return s->copy ? st_store_series_put(s->copy, blob, err) : 0;
 }
 
@@ -354,21 +360,25 @@ static void say_write(bench *b, const st_series_options *o)
     st_store_close(reader);
 }
 
+/* A chart: the part that its row is in, read and unpacked. */
 static void say_reads(bench *b, const st_series_options *o)
 {
     st_store *reader;
     st_err err = {0};
-    st_series_blob of = {.width_ms = o->step_ms, .kind = ST_SERIES_GPU, .part = 3};
-    sizes s = {0};
-    int64_t began;
 
     if (st_store_open_reader(st_control_store(b->ctl), &reader, &err) < 0)
         die("a reader", &err);
-    began = cpu_us(CLOCK_THREAD_CPUTIME_ID);
-    if (st_store_series_read(reader, &of, 0, INT64_MAX, add_size, &s, &err) < 0)
-        die("a part", &err);
-    printf("a GPU's part: %" PRId64 " buckets, %" PRId64 " kB, %" PRId64 " us to read\n", s.rows,
-           s.bytes / 1000, cpu_us(CLOCK_THREAD_CPUTIME_ID) - began);
+    for (int k = 0; k < ST_SERIES_KINDS; k++) {
+        st_series_blob of = {.width_ms = o->step_ms, .kind = k};
+        sizes s = {.decode = true};
+        int64_t began = cpu_us(CLOCK_THREAD_CPUTIME_ID);
+
+        if (st_store_series_read(reader, &of, 0, INT64_MAX, add_size, &s, &err) < 0)
+            die("a part", &err);
+        printf("a chart of one %s: %" PRId64 " buckets, %" PRId64 " kB, %.1f ms CPU\n",
+               st_series_kind_word((st_series_kind)k), s.rows, s.bytes / 1000,
+               (double)(cpu_us(CLOCK_THREAD_CPUTIME_ID) - began) / 1e3);
+    }
     st_store_close(reader);
 }
 
@@ -420,6 +430,7 @@ int main(int argc, char **argv)
     const st_series_options o = {.step_ms = MINUTE, .keep_ms = {2 * DAY, 30 * DAY, 730 * DAY}};
     bench *b = st_xcalloc(1, sizeof *b);
     ST_CLEANUP(st_strbuf_done) st_strbuf command = {0};
+    int64_t before;
     st_err err = {0};
 
     if (sodium_init() < 0 || nodes < 1 || minutes < 1)
@@ -445,7 +456,10 @@ int main(int argc, char **argv)
     fill_fleet(b, nodes);
     printf("%d GPUs, %zu tasks on them, %d accounts, %d minutes\n", nodes * 8, b->tasks.n, ACCOUNTS,
            minutes);
+    before = st_store_bytes(st_control_store(b->ctl));
     play(b, &o, minutes);
+    printf("the store has grown by %" PRId64 " kB\n",
+           (st_store_bytes(st_control_store(b->ctl)) - before) / 1000);
     say_sizes(b, &o);
     say_write(b, &o);
     say_reads(b, &o);

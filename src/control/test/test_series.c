@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "control/series.h"
+#include "control/state.h"
 #include "control/test/money.h"
 
 #define M    INT64_C(60000)
@@ -121,6 +122,9 @@ static void what_was_held(void **state)
     assert_int_equal(team.v[ST_SERIES_WAITING], M);
     assert_int_equal(team.v[ST_SERIES_WANTED], 1000 * M);
     assert_int_equal(ever(w, M, ST_SERIES_JOB, waits).has, 0);
+    all = sum(w, M, ST_SERIES_ACCOUNT, ST_ROOT, NOON + 4 * M, NOON + 5 * M);
+    assert_int_equal(all.v[ST_SERIES_WAITING], M);
+    assert_int_equal(all.v[ST_SERIES_RUNNING], 8 * M);
     assert_ok(st_gatherer_flush(g, &err));
     st_gatherer_free(g);
 }
@@ -188,6 +192,45 @@ static void a_restart_loses_only_its_own_time(void **state)
 }
 
 /* Nobody looked for an hour: that is a gap, and no zeros. The wall clock going back is no time at all. */
+/* Ten hours of minutes that nobody has added up, in a store that keeps them for no time at all. */
+static int fill_minutes(st_tx *tx, void *ctx, st_err *err)
+{
+    ST_CLEANUP(st_series_set_done) st_series_set set = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf data = {0};
+    st_series_row row = {.id = ST_ROOT};
+    int r = st_tx_open(tx, err);
+
+    st_series_put(&row, ST_SERIES_WATCHED, M);
+    st_vec_push(&set.rows, row);
+    st_series_encode(ST_SERIES_ACCOUNT, &set, &data);
+    for (int i = 0; r == 0 && i < 600; i++)
+        r = st_store_series_put(tx->ctl->store,
+                                &(st_series_blob){.width_ms = M,
+                                                  .at_ms = *(int64_t *)ctx + i * M,
+                                                  .data = {data.s, data.n}},
+                                err);
+    return r;
+}
+
+static void what_is_old_is_added_up_before_it_goes(void **state)
+{
+    world *w = *state;
+    const st_series_options none = {.step_ms = M, .keep_ms = {0, 0, 730 * DAY}};
+    int64_t from = NOON;
+    st_gatherer *g;
+    st_err err = {0};
+
+    make_fleet(w);
+    assert_ok(in_loop(w, fill_minutes, &from, &err));
+    let_pass(w, NOON + 11 * H - w->now);
+    g = gatherer(w, &none);
+    watch(w, g, H + 10 * M);
+    st_gatherer_free(g);
+    assert_int_equal(
+        sum(w, H, ST_SERIES_ACCOUNT, ST_ROOT, from, from + 10 * H).v[ST_SERIES_WATCHED], 10 * H);
+    assert_true(sum(w, M, ST_SERIES_ACCOUNT, ST_ROOT, 0, w->now - H).v[ST_SERIES_WATCHED] < 10 * H);
+}
+
 static void pauses_and_a_clock_that_goes_back(void **state)
 {
     world *w = *state;
@@ -372,6 +415,7 @@ int main(void)
         T(what_was_held),
         T(wide_is_the_sum_of_narrow),
         T(a_restart_loses_only_its_own_time),
+        T(what_is_old_is_added_up_before_it_goes),
         T(pauses_and_a_clock_that_goes_back),
         T(what_is_too_old_goes),
         T(a_store_that_fails),
