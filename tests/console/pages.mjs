@@ -351,6 +351,9 @@ async function measured(job) {
   await page.evaluate(() => { location.hash = "#/fleet?node=desk-well"; });
   await page.getByRole("heading", { name: "desk-well over time" }).waitFor();
   await page.locator(".charts .chart").first().waitFor();
+  await page.getByRole("combobox", { name: /^GPU/ }).selectOption("0");
+  await page.getByRole("heading", { name: "GPU 0 of desk-well over time" }).waitFor();
+  await page.locator(".charts .chart").nth(1).waitFor(); // what its jobs used
   await page.evaluate(() => { location.hash = "#/bill"; });
   await page.getByRole("heading", { name: "Over the month" }).waitFor();
   await page.locator(".charts .chart").first().waitFor();

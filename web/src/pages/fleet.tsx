@@ -120,6 +120,16 @@ const NODE: Plot[] = [
   { title: "Failed", unit: " %", most: 100, lines: [{ figure: "failed", name: "of the time", times: 100 }] },
 ];
 
+/** Of the fleet, of the node that is chosen, or of one of its GPUs. */
+function Past({ node }: { node: Node | undefined }) {
+  const gpu = route.value.query.get("gpu") ?? "", one = node && gpu !== "" && Number(gpu) < node.gpus;
+  const query = one ? { of: "gpu", name: `${node.name}:${gpu}` } : node ? { of: "node", name: node.name } : {};
+  return (
+    <Over title={one ? `GPU ${gpu} of ${node.name} over time` : node ? `${node.name} over time` : "Use over time"} query={{ ...query, since: since() }} plots={node ? NODE : FLEET} none="Nothing is known of this time yet."
+      more={node && <label>GPU <select value={one ? gpu : ""} onChange={(e) => refine({ gpu: e.currentTarget.value || undefined })}><option value="">all</option>{Array.from({ length: node.gpus }, (_, i) => <option key={i}>{i}</option>)}</select></label>} />
+  );
+}
+
 export function Fleet() {
   const devices = useGet<Devices>("/v1/devices"), nodes = useGet<{ nodes: Node[] }>("/v1/nodes");
   const at = route.value.query.get("node"), find = route.value.query.get("find") ?? "", only = route.value.query.get("state") ?? "";
@@ -144,10 +154,7 @@ export function Fleet() {
         );
       }}</Loaded>
       {who.value?.account && <p class="legend">You see what your account and those below it have. What others have looks free.</p>}
-      {!who.value?.account && (
-        <div class="cards above"><Over title={node ? `${node.name} over time` : "Use over time"} query={node ? { of: "node", name: node.name, since: since() } : { since: since() }} plots={node ? NODE : FLEET}
-          none="Nothing is known of this time yet." /></div>
-      )}
+      {!who.value?.account && <div class="cards above"><Past node={node} /></div>}
       {node && <div class="cards above"><NodeCard key={node.name} node={node} again={again} more /></div>}
       <div class="cards">
         <Card title="Nodes" wide more={
