@@ -272,60 +272,6 @@ static void what_tasks_used_is_told_now_and_then_and_at_the_end(void **state)
     assert_int_equal(w->reports.v[4].scrub.result, ST_SCRUB_CLEAN);
 }
 
-/* What is new since the last call, of everything together what was said; and on which device. */
-static int64_t measured(world *w, size_t want)
-{
-    st_measures m = {0};
-    int64_t held = 0;
-
-    w->engine->ops->measures(w->engine, &m);
-    assert_int_equal(m.list.n, want);
-    for (size_t i = 0; i < m.list.n; i++) {
-        assert_int_equal(m.list.v[i].job, 1);
-        assert_int_equal(m.list.v[i].node, 0);
-        assert_int_equal(__builtin_popcount(m.list.v[i].devs), 2);
-        held += m.list.v[i].used.v[ST_USED_HELD];
-    }
-    st_vec_free(&m.list);
-    return held;
-}
-
-static void measures_are_what_is_new(void **state)
-{
-    world *w = *state;
-    const st_agent_task past = {.job = 1,
-                                .stay = 1,
-                                .state = ST_TASK_EXITED,
-                                .used = {.has = 1u << ST_USED_HELD, .v = {36000}}};
-    const st_agent_status status = {.epoch = EPOCH, .now_ms = w->now, .past = &past, .npast = 1};
-    st_agent_answer answer;
-    st_err err = {0};
-
-    order(w, ST_ENG_RUN, 1, 1, 1);
-    assert_int_equal(measured(w, 0), 0);
-    used_is(w, ST_TASK_RUNNING, 1000, 1000);
-    used_is(w, ST_TASK_RUNNING, 31000, 30000);
-    assert_int_equal(measured(w, 2), 31000);
-    used_is(w, ST_TASK_EXITED, 35000, 4000);
-    order(w, ST_ENG_STOP, 1, 1, 0);
-    assert_ok(st_native_status(w->engine, "n0", &status, &answer, &err));
-    assert_int_equal(measured(w, 2), 5000);
-    assert_int_equal(measured(w, 0), 0);
-    /* One that is heard of for the first time after it has run for long is counted from there on. */
-    order(w, ST_ENG_RUN, 1, 2, 1);
-    w->now += 7200000;
-    st_agent_task old = {.job = 1,
-                         .stay = 2,
-                         .state = ST_TASK_RUNNING,
-                         .used = {.has = 1u << ST_USED_HELD, .v = {7100000}}};
-    assert_ok(say(w, 0, &old, 0, &err));
-    assert_int_equal(measured(w, 0), 0);
-    w->now += 31000;
-    old.used.v[ST_USED_HELD] += 31000;
-    assert_ok(say(w, 0, &old, 0, &err));
-    assert_int_equal(measured(w, 1), 31000);
-}
-
 static void the_list_names_the_trust_domain(void **state)
 {
     world *w = *state;
@@ -710,7 +656,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_change_is_a_revision_of_those_it_concerns),
         T(what_tasks_used_is_told_now_and_then_and_at_the_end),
-        T(measures_are_what_is_new),
         T(the_list_names_the_trust_domain),
         T(a_job_that_pauses_is_told_to_pause),
         T(all_must_have_ended_well),
