@@ -19,7 +19,7 @@ try 4 'no account "speech"' series --account speech
 try 4 'no node "node01"' series --node node01
 try 4 'no job "j0000000"' series --job j0000000
 try 2 'choose one of' series --job "$job" --account vision
-try 2 'there are 1s, 10s and 1m' series --step 7s
+try 2 'there are 1s, 10s and 1m' series --step 1500ms
 try 2 'at most 3000' series --since 30d --step 1s
 as root
 try 0 '^FROM  *HELD  *BUSY  *WATTS  *MEMORY  *FAILED' series --node node01 --since 1m --step 1s

@@ -101,8 +101,8 @@ static const st_query_row figures_query[] = {
     {.name = "until", .type = ST_QUERY_TEXT, .about = "end, in the same forms (default: now)"},
     {.name = "step",
      .type = ST_QUERY_TEXT,
-     .about = "width of a bucket: 1m, 10m or 1h (default: the narrowest that reaches back to since "
-              "in 1500 buckets)"},
+     .about = "width of a bucket: 1m, 10m, 1h or a multiple (default: the narrowest that reaches "
+              "back to since in 1500 buckets)"},
     {0},
 };
 static const st_query_row force_query[] = {

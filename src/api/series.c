@@ -20,6 +20,7 @@
 
 #define POINTS_AIM 1500
 #define POINTS_MAX 3000
+#define READ_MAX   20000 /* two years by the hour */
 #define DAY_MS     INT64_C(86400000)
 
 #define OF(kind) (1u << ST_SERIES_##kind)
@@ -137,30 +138,42 @@ static int64_t buckets(int64_t from, int64_t to, int64_t width)
     return (to - from + width - 1) / width;
 }
 
+/* A step that was asked for is a multiple of a width that is kept. */
+static int read_step(ask *a, const char *text, const st_series_options *o, st_err *err)
+{
+    char one[ST_FMT_MAX], ten[ST_FMT_MAX], sixty[ST_FMT_MAX], q[ST_QUOTE_MAX];
+    int64_t step;
+
+    if (st_parse_duration_ms(text, &step, NULL) < 0 || step <= 0 || step % o->step_ms != 0)
+        return st_fail(err, ST_EINVAL,
+                       "step: %s is no multiple of a width that is kept; there are %s, %s and %s",
+                       st_quote(q, text), st_fmt_duration(one, st_series_width(o->step_ms, 0)),
+                       st_fmt_duration(ten, st_series_width(o->step_ms, 1)),
+                       st_fmt_duration(sixty, st_series_width(o->step_ms, 2)));
+    a->width_ms = step;
+    for (int tier = 0; tier < ST_SERIES_TIERS; tier++)
+        if (step % st_series_width(o->step_ms, tier) == 0)
+            a->tier = tier;
+    return 0;
+}
+
+/* The narrowest that is kept for so long and gives no more points than a chart shows; of the widest, so many together. */
 static int choose_width(ask *a, const st_series_options *o, int64_t now, st_err *err)
 {
     const char *text = st_call_query(a->call, "step");
-    char one[ST_FMT_MAX], ten[ST_FMT_MAX], sixty[ST_FMT_MAX], q[ST_QUOTE_MAX];
-    int64_t step = 0;
 
-    if (text && st_parse_duration_ms(text, &step, NULL) < 0)
-        step = -1;
-    for (int tier = 0; tier < ST_SERIES_TIERS; tier++) {
-        int64_t w = st_series_width(o->step_ms, tier);
-        bool fits = buckets(a->from_ms, a->to_ms, w) <= POINTS_AIM &&
-                    a->from_ms >= now - o->keep_ms[tier] - w;
+    if (text)
+        return read_step(a, text, o, err);
+    for (a->tier = 0; a->tier < ST_SERIES_TIERS - 1; a->tier++) {
+        int64_t w = st_series_width(o->step_ms, a->tier);
 
-        a->width_ms = w;
-        a->tier = tier;
-        if (step == w || (!text && fits))
-            return 0;
+        if (buckets(a->from_ms, a->to_ms, w) <= POINTS_AIM &&
+            a->from_ms >= now - o->keep_ms[a->tier] - w)
+            break;
     }
-    if (!text)
-        return 0;
-    return st_fail(err, ST_EINVAL, "step: %s is no width that is kept; there are %s, %s and %s",
-                   st_quote(q, text), st_fmt_duration(one, st_series_width(o->step_ms, 0)),
-                   st_fmt_duration(ten, st_series_width(o->step_ms, 1)),
-                   st_fmt_duration(sixty, st_series_width(o->step_ms, 2)));
+    a->width_ms = st_series_width(o->step_ms, a->tier);
+    a->width_ms *= ST_MAX(buckets(a->from_ms, a->to_ms, a->width_ms * POINTS_AIM), 1);
+    return 0;
 }
 
 /* The end of the last bucket of a width that is there; 0: none is. */
@@ -195,7 +208,7 @@ static int cut(ask *a, st_store *reader, st_err *err)
 static int read_times(ask *a, st_err *err)
 {
     const st_series_options *o = st_control_series(a->api->control);
-    int64_t now = a->api->options.clock(a->api->options.ctx);
+    int64_t now = a->api->options.clock(a->api->options.ctx), read;
     int r;
 
     if (o->step_ms == 0)
@@ -212,11 +225,12 @@ static int read_times(ask *a, st_err *err)
     if (a->from_ms > a->to_ms)
         return st_fail(err, ST_EINVAL, "since: must lie before until, and before now");
     r = choose_width(a, o, now, err);
-    if (r == 0 && buckets(a->from_ms, a->to_ms, a->width_ms) > POINTS_MAX)
+    read = buckets(a->from_ms, a->to_ms, st_series_width(o->step_ms, a->tier));
+    if (r == 0 && (buckets(a->from_ms, a->to_ms, a->width_ms) > POINTS_MAX || read > READ_MAX))
         r = st_fail(err, ST_ERANGE,
-                    "%" PRId64 " buckets are asked for, at most %d are given; ask for a wider step "
-                    "or a shorter time",
-                    buckets(a->from_ms, a->to_ms, a->width_ms), POINTS_MAX);
+                    "%" PRId64 " buckets are asked for, made of %" PRId64 " that are kept; at most "
+                    "%d and %d are possible: ask for a wider step or a shorter time",
+                    buckets(a->from_ms, a->to_ms, a->width_ms), read, POINTS_MAX, READ_MAX);
     return r;
 }
 

@@ -28,7 +28,7 @@ const st_cli_row st_cli_series_options[] = {
         "start: 2026-11-15T08:30:00Z, or 2h for two hours ago (default: 2h)"),
     ROW("until", 0, until, "TIME", "end, in the same forms (default: now)"),
     ROW("step", 0, step, "WIDTH",
-        "width of a bucket: 1m, 10m or 1h (default: by the time asked for)"),
+        "width of a bucket: 1m, 10m, 1h or a multiple (default: by the time asked for)"),
     {"output", 'o', ST_CLI_LISTING, offsetof(series_flags, format), "table|json|csv",
      "output format (default: table)", 0, 0},
     {0},

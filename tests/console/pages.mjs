@@ -341,6 +341,9 @@ async function measured(job) {
 
   await page.evaluate(() => { location.hash = "#/quota"; });
   await page.locator(".charts .chart").nth(1).waitFor();
+  await page.getByRole("combobox", { name: /^Time/ }).selectOption("365d");
+  await page.waitForFunction(() => location.hash.includes("span=365d"));
+  await page.locator(".charts .chart").nth(1).waitFor();
   await page.getByRole("combobox", { name: /^Time/ }).selectOption("1h");
   await page.waitForFunction(() => location.hash.includes("span=1h"));
   await charts.first().locator("svg[role=img]").focus();

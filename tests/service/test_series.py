@@ -95,6 +95,9 @@ def what_was_there(world, job):
     # A wide bucket that is not over yet has what there is.
     f = series(busy, step="1m")[1]
     check(known(f, "utilisation") == [0.73], "by the minute: %s", known(f, "utilisation"))
+    # Any multiple is the same sums in other groups.
+    f = series(busy, step="23s")[1]
+    check(known(f, "utilisation") == [0.73], "by 23 seconds: %s", known(f, "utilisation"))
     # The other GPU: held by nobody, which is known, and not measured, which is not 0.
     f = series(owner, of="gpu", name=f"n0:{1 - world.gpu}", step="1s")[1]
     check(f["gpus_held"][-1] == 0 and f["failed"][-1] == 0 and "utilisation" not in f, "the other GPU: %s", list(f))
@@ -130,9 +133,9 @@ def what_is_not_theirs(world, job):
 def what_is_too_much(world):
     owner = world.owner
     for query, status, says in (
-            ("step=7s", 400, "1s, 10s and 1m"), ("step=-1s", 400, "no width"), ("step=1s%00", 400, ""),
-            ("since=9d&step=1s", 400, "at most 3000"), ("since=400000h", 400, "at most 3000"),
-            ("since=2000-01-01", 400, "at most 3000"), ("since=1970-01-01T00:00:00Z&until=1970-01-01T00:01:00Z", 200, ""),
+            ("step=7500ms", 400, "1s, 10s and 1m"), ("step=-1s", 400, "no multiple"), ("step=0s", 400, "no multiple"), ("step=1s%00", 400, ""),
+            ("since=9d&step=1s", 400, "at most 3000"), ("since=400000h", 400, "20000"), ("since=2h&step=7s", 200, '"step_seconds":7,'), ("since=12d", 200, '"step_seconds":720,'), ("since=1d&step=1m1s", 400, "20000"),
+            ("since=2000-01-01", 400, "20000"), ("since=1970-01-01T00:00:00Z&until=1970-01-01T00:01:00Z", 200, ""),
             ("since=2030-01-01", 400, "before"), ("since=1m&until=2m", 400, "before"), ("since=x", 400, "since"),
             ("of=everything", 400, "of"), ("of=node", 404, "no node"), ("of=gpu&name=n0", 404, "NODE:NUMBER"),
             ("of=gpu&name=n0:", 404, "NODE:NUMBER"), ("of=gpu&name=n0:2", 404, "has 2 GPUs"),
