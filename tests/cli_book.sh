@@ -74,7 +74,7 @@ try 2 'value of a label' node label node01 'driver=a b'
 as ada
 c=$("$stint" book $gpus --from 2027-09-01 --for 1d --zone UTC --require driver=550 --require net=ib --dedicated 2>"$tmp/err")
 try 0 'planned' book show "$c"
-try 0 '"require":{"driver":"550","net":"ib"},"dedicated":true,"ready":"planned","reason":null' book show "$c" -o json
+try 0 '"require":{"driver":"550","net":"ib"},"dedicated":true,"image":null,"ready":"planned","reason":null' book show "$c" -o json
 as root
 try 5 'would lose its place' node label node01 net-
 try 5 'would lose its place' node drain node01

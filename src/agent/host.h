@@ -140,6 +140,16 @@ struct guard_limit;
 struct guard_usage;
 typedef struct st_neighbours st_neighbours;
 
+/* An image that is to be there before a task asks for it. */
+typedef struct st_image_want {
+    char path[PATH_MAX], digest[80];
+    bool oci, listed;
+    bool known, ready; /* whether it was tried, and is there */
+    int use;           /* keeps it; -1: nothing does */
+    int64_t again_ms;  /* boot clock: when to try again */
+    char reason[200];
+} st_image_want;
+
 typedef struct st_host {
     st_process *process;
     char name[ST_HOST_NAME_MAX], machine[80], dir[PATH_MAX]; /* fixed once it is open */
@@ -218,6 +228,9 @@ typedef struct st_host {
     uint64_t test_telling; /* the first report that says so; 0: none yet */
     int64_t test_ms;       /* boot clock: when it is told again if it is still asked for */
 
+    ST_VEC(st_image_want) images; /* that the list wants ready (agent/images.c) */
+    char unpacking[PATH_MAX];     /* which a worker is at; "": none */
+
     ST_VEC(st_daemon) daemons;
     int last_daemon;            /* the last id */
     char mps_control[PATH_MAX]; /* "": not looked for yet, or not there */
@@ -273,6 +286,11 @@ int st_host_identity(st_host *h, st_err *err);
 void st_host_ask(st_host *h, st_agent_line *line, const char *path, const char *type,
                  const char *body, size_t n, int64_t timeout_ms);
 
+/* images.c */
+void st_host_images_want(st_host *h);
+void st_host_images(st_host *h, int64_t now);
+void st_host_images_json(const st_host *h, st_strbuf *out);
+void st_host_images_done(st_host *h);
 /* trial.c */
 void st_host_test(st_host *h, int64_t boot_ms);
 

@@ -84,6 +84,7 @@ static int take_list(st_host *h, json_t *root, st_err *err)
     h->list = list;
     h->has_list = true;
     h->changed = true;
+    st_host_images_want(h);
     follow_deadlines(h, st_boot_ms());
     return 0;
 }
@@ -281,6 +282,7 @@ void st_host_turn(st_host *h)
         keep_fence(h);
     }
     st_host_test(h, now);
+    st_host_images(h, now);
     st_host_save(h);
     st_host_logs(h);
     st_host_report(h);
@@ -355,6 +357,7 @@ void st_host_free(st_host *h)
     st_host_neighbours_free(h);
     st_vec_free(&h->slices);
     st_strbuf_done(&h->test_text);
+    st_host_images_done(h);
     st_vec_free(&h->daemons);
     st_host_data_close(h);
     st_exec_free(h->exec);

@@ -140,6 +140,8 @@ static void report_json(st_host *h, uint64_t no, bool log_down, st_strbuf *out)
     past_json(h, no, out);
     st_strbuf_add(out, "],\"neighbours\":");
     st_host_neighbours_json(h, no, out);
+    st_strbuf_add(out, ",\"images\":");
+    st_host_images_json(h, out);
     st_strbuf_add(out, ",\"gpus\":");
     st_host_gpus_json(h, out);
     if (h->test_no > 0 && !h->test_told) {

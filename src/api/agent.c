@@ -258,6 +258,31 @@ static int read_test(const json_t *map, st_agent_status *status, char **ret_doc,
     return 0;
 }
 
+static int read_images(const json_t *list, st_agent_image ret[ST_AGENT_IMAGES],
+                       st_agent_status *status, st_err *err)
+{
+    const json_t *row;
+    size_t i;
+
+    if (!list)
+        return 0;
+    if (!json_is_array(list) || json_array_size(list) > ST_AGENT_IMAGES)
+        return st_fail(err, ST_EINVAL, "images is a list of at most %d", ST_AGENT_IMAGES);
+    json_array_foreach(list, i, row)
+    {
+        const char *key = json_string_value(json_object_get(row, "image"));
+
+        if (!key)
+            return st_fail(err, ST_EINVAL, "images: number %zu has no name (image)", i + 1);
+        ret[i] = (st_agent_image){.key = key,
+                                  .ready = json_is_true(json_object_get(row, "ready")),
+                                  .reason = json_string_value(json_object_get(row, "reason"))};
+    }
+    status->images = ret;
+    status->nimages = json_array_size(list);
+    return 0;
+}
+
 static int take_status(const st_api *api, const st_caller *caller, const json_t *root, size_t bytes,
                        st_agent_answer *ret, st_err *err)
 {
@@ -274,6 +299,7 @@ static int take_status(const st_api *api, const st_caller *caller, const json_t 
                               .sick = word && strcmp(word, "ok") != 0 && strcmp(word, "hold") != 0,
                               .held = word && strcmp(word, "hold") == 0,
                               .reason = json_string_value(json_object_get(health, "reason"))};
+    st_agent_image images[ST_AGENT_IMAGES];
     ST_CLEANUP(st_freep) st_agent_task *now = NULL;
     ST_CLEANUP(st_freep) st_agent_task *past = NULL;
     st_agent_note notes[ST_AGENT_NOTES];
@@ -284,6 +310,8 @@ static int take_status(const st_api *api, const st_caller *caller, const json_t 
         return st_fail(err, ST_EINVAL,
                        "a status is an object with a list of all tasks that are on the node");
     r = read_test(json_object_get(root, "test"), &status, &results, err);
+    if (r == 0)
+        r = read_images(json_object_get(root, "images"), images, &status, err);
     if (r == 0)
         r = read_tasks(api, tasks, false, &now, &status.n, err);
     if (r == 0)

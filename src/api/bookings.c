@@ -24,6 +24,7 @@ typedef struct booking_fields {
     const st_doc_node *require;
     int64_t no_show_ms;
     bool confirm, dedicated;
+    const char *image;
 } booking_fields;
 
 #define OF(field) offsetof(booking_fields, field)
@@ -42,6 +43,7 @@ static const st_field booking_rows[] = {
     {.key = "topology", .kind = ST_F_NODE, .offset = OF(asks.topology)},
     {.key = "no_show", .kind = ST_F_DURATION, .offset = OF(no_show_ms), .none = true},
     {.key = "require", .kind = ST_F_NODE, .offset = OF(require)},
+    {.key = "image", .kind = ST_F_LINE, .offset = OF(image)},
     {.key = "dedicated", .kind = ST_F_BOOL, .offset = OF(dedicated)},
     {.key = "confirm", .kind = ST_F_BOOL, .offset = OF(confirm)},
     ST_WINDOW_ROWS(booking_fields, when),
@@ -119,6 +121,21 @@ static int address(const booking *b, const char *account, st_err *err)
     return 0;
 }
 
+/* One of the catalogue: what lies in a tenant's storage is on no node yet. */
+static int check_image(const booking *b, const char *image, st_err *err)
+{
+    st_image_ref ref;
+    int r = st_spec_image(image, &ref, err);
+
+    if (r == 0 && ref.kind != ST_IMAGE_REF_NAME)
+        r = st_fail(err, ST_EINVAL,
+                    "a booking prepares images of the catalogue (stint image list), not %.100s",
+                    image);
+    return r < 0 ? r
+                 : st_images_admit(st_control_images(b->api->control), b->book.spec.account, image,
+                                   ST_LEVEL_WHOLE, err);
+}
+
 static int read_spec(booking *b, const booking_fields *f, st_err *err)
 {
     const st_spec_names names = st_directory_names(b->api->dir);
@@ -145,10 +162,13 @@ static int read_spec(booking *b, const booking_fields *f, st_err *err)
     s->name = f->name;
     s->no_show_ms = f->no_show_ms < 0 ? ST_TIME_NEVER : f->no_show_ms;
     s->dedicated = f->dedicated;
+    b->book.image = f->image;
     r = address(b, s->account, err);
     if (r == 0 && f->require)
         r = st_spec_node_labels(b->doc, f->require, &b->require, err);
     s->require = b->require.n > 0 ? st_strbuf_str(&b->require) : NULL;
+    if (r == 0 && f->image)
+        r = check_image(b, f->image, err);
     return r < 0 ? r : split(b->api, f, s, err);
 }
 

@@ -174,7 +174,7 @@ static void out_config(const st_core *core, const st_booking *b, const json_t *r
     const json_t *require = json_object_get(record, "require");
     ST_CLEANUP(st_freep) char *said = json_dumps(require, JSON_COMPACT);
     ST_CLEANUP(st_strbuf_done) st_strbuf reason = {0};
-    const char *ready = b ? st_booking_ready(core, b, &reason) : money->ready;
+    const char *ready = b ? st_booking_ready(core, b, record, &reason) : money->ready;
 
     if (!b && ready)
         st_strbuf_add(&reason, money->reason);
@@ -182,6 +182,10 @@ static void out_config(const st_core *core, const st_booking *b, const json_t *r
     st_out_raw(out, "require", said ? said : "{}");
     st_out_raw(out, "dedicated",
                json_is_true(json_object_get(record, "dedicated")) ? "true" : "false");
+    if (text(record, "image")[0])
+        st_out_text(out, "image", text(record, "image"));
+    else
+        st_out_raw(out, "image", "null");
     if (ready)
         st_out_text(out, "ready", ready);
     else

@@ -188,6 +188,10 @@ const st_schema st_schemas_fleet[] = {
      "{\"type\": \"object\", \"properties\": {\"health\": {\"type\": \"string\", "
      "\"enum\": [\"ok\", \"hold\", \"failed\"]}, \"reason\": {\"type\": \"string\"}}}, "
      "\"neighbours\": {\"type\": \"array\", \"items\": {}}, "
+     "\"images\": {\"type\": \"array\", \"items\": {\"type\": \"object\", \"properties\": "
+     "{\"image\": {\"type\": \"string\", \"description\": \"its digest, or its path\"}, "
+     "\"ready\": {\"type\": \"boolean\"}, \"reason\": {\"type\": \"string\"}}, "
+     "\"required\": [\"image\", \"ready\"]}}, "
      "\"gpus\": {\"type\": \"array\", \"items\": {}}}, \"required\": [\"tasks\"]}"},
     {"DesiredState", "{\"type\": \"object\", \"properties\": {\"node\": {\"type\": \"string\"}, "
                      "\"epoch\": {\"type\": \"integer\"}, \"revision\": {\"type\": \"integer\"}, "

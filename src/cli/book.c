@@ -11,7 +11,7 @@
 typedef struct book_flags {
     st_when_flags when;
     st_cli_format format;
-    const char *account, *name, *gpus, *tasks, *type, *pool, *topology, *no_show;
+    const char *account, *name, *gpus, *tasks, *type, *pool, *topology, *no_show, *image;
     bool dry_run, hold, series, all, yes, dedicated;
     st_cli_words require;
 } book_flags;
@@ -40,6 +40,8 @@ const st_cli_row st_cli_book_options[] = {
     TEXT("topology", 0, topology, "LEVEL", "require one nvlink, node, rack, block or zone"),
     {"require", 'r', ST_CLI_MANY, offsetof(book_flags, require), "LABEL=VALUE",
      "label that its nodes must have, as driver=550; repeatable", 0, 0},
+    TEXT("image", 'i', image, "NAME",
+         "image of the catalogue that its nodes are to have when it begins"),
     FLAG("dedicated", dedicated, "whole nodes, with nobody else on them"),
     TEXT("no-show", 0, no_show, "DURATION",
          "release it if no job came within this time of the start (default: never)"),
@@ -136,6 +138,7 @@ static const st_view_column booking_facts[] = {
     {"Topology", "topology", ST_VIEW_TEXT, NULL},
     {"Requires", "require", ST_VIEW_WORDS, NULL},
     {"Dedicated", "dedicated", ST_VIEW_TEXT, NULL},
+    {"Image", "image", ST_VIEW_TEXT, NULL},
     {"Ready", "ready", ST_VIEW_TEXT, NULL},
     {"Reason", "reason", ST_VIEW_TEXT, NULL},
     {"From", "from", ST_VIEW_TEXT, NULL},
@@ -255,6 +258,7 @@ static int body_of(const book_flags *f, const char *verb, st_body *body, st_err 
     st_body_put(body, "gpus", f->gpus);
     st_body_put(body, "tasks", f->tasks);
     st_body_put(body, "pool", f->pool);
+    st_body_put(body, "image", f->image);
     st_body_put(body, "no_show", f->no_show);
     put_topology(body, f->topology);
     if (f->dedicated)

@@ -2,10 +2,12 @@
  * Whether a booking's nodes are ready for it: found anew from the core for every answer.
  *
  *   planned    it has a place, and nothing is to be done there yet
- *   preparing  others are leaving its GPUs
+ *   preparing  others are leaving its GPUs, or agents unpack its image
  *   ready      its GPUs are free for it, on nodes that have what it requires
  *   degraded   a part of it has no place, or others are still on it after its start
  */
+#include <string.h>
+
 #include "control/bookings.h"
 #include "model/labels.h"
 
@@ -50,9 +52,36 @@ static void say_wanted(const st_core *core, const st_booking *b, st_strbuf *out)
     }
 }
 
-const char *st_booking_ready(const st_core *core, const st_booking *b, st_strbuf *reason)
+/* How many of its nodes have no word of the image yet; the first that cannot have it is said. */
+static int without_image(const st_core *core, const st_booking *b, const json_t *record,
+                         st_strbuf *reason)
 {
-    int lost = homeless(b), late;
+    const st_fleet *fleet = st_core_fleet(core);
+    const json_t *all = json_object_get(record, "prepared");
+    int n = 0;
+
+    if (!json_object_get(record, "image"))
+        return 0;
+    for (int t = 0; t < b->tasks; t++) {
+        const char *name = fleet->nodes.v[b->plan[t].node]->name;
+        const json_t *said = json_object_get(all, name);
+        const char *state = json_string_value(json_object_get(said, "state"));
+
+        n += !said && (t == 0 || b->plan[t].node != b->plan[t - 1].node);
+        if (state && strcmp(state, "failed") == 0) {
+            st_strbuf_addf(reason, "node %s cannot have image %s: %s", name,
+                           json_string_value(json_object_get(record, "image")),
+                           json_string_value(json_object_get(said, "reason")));
+            return -1;
+        }
+    }
+    return n;
+}
+
+const char *st_booking_ready(const st_core *core, const st_booking *b, const json_t *record,
+                             st_strbuf *reason)
+{
+    int lost = homeless(b), late, images;
 
     if (lost > 0) {
         st_strbuf_addf(reason, "%d of %d %s no node: none ", lost, b->tasks,
@@ -61,8 +90,18 @@ const char *st_booking_ready(const st_core *core, const st_booking *b, st_strbuf
         st_strbuf_add(reason, " is free for it now; the next that is free is taken");
         return "degraded";
     }
-    if (b->state < ST_BOOKING_PREPARING)
+    images = without_image(core, b, record, reason);
+    if (images < 0)
+        return "degraded";
+    if (b->state < ST_BOOKING_PREPARING && st_core_now(core) < b->from_ms - ST_PREPARE_MS)
         return "planned";
+    if (images > 0) {
+        st_strbuf_addf(reason, "image %s is being prepared on %d of its nodes",
+                       json_string_value(json_object_get(record, "image")), images);
+        return b->state < ST_BOOKING_ACTIVE ? "preparing" : "degraded";
+    }
+    if (b->state < ST_BOOKING_PREPARING)
+        return json_object_get(record, "image") ? "ready" : "planned";
     late = taken(core, b);
     if (late == 0)
         return "ready";

@@ -109,6 +109,8 @@ static int put_new(st_tx *tx, const st_cmd_book *c, size_t i, uint64_t series, s
         json_object_set_new(doc, "require", labels_json(s->require));
     if (s->dedicated)
         json_object_set_new(doc, "dedicated", json_true());
+    if (c->image)
+        json_object_set_new(doc, "image", json_string(c->image));
     set_window(doc, c->windows[i].from_ms, c->windows[i].to_ms);
     r = st_booking_put(tx, c->id + i, doc, err);
     json_decref(doc);
@@ -211,7 +213,7 @@ int st_bookings_load(st_control *ctl, st_err *err)
     int r = st_store_meta_get(ctl->store, ST_LAST_BOOKING, arena, &last, err);
 
     ctl->last_booking = r == 0 ? strtoull(last, NULL, 10) : 0;
-    return r == -ST_ENOENT ? 0 : r;
+    return r == -ST_ENOENT ? 0 : r == 0 ? st_prepare_load(ctl, err) : r;
 }
 
 /* ---- making --------------------------------------------------------------------------------- */
@@ -290,6 +292,8 @@ static int run_book(st_tx *tx, st_cmd *cmd, st_err *err)
     r = st_tx_fault(tx, st_store_meta_put(ctl->store, ST_LAST_BOOKING, last, err), err);
     for (size_t i = 0; r == 0 && i < c->n; i++)
         r = put_new(tx, c, i, series, err);
+    for (size_t i = 0; c->image && i < c->n; i++)
+        st_vec_push(&ctl->imaged, c->id + i);
     for (size_t i = 0; r == 0 && c->confirm && i < c->n; i++)
         r = st_money_booked(tx, c->id + i, err);
     snprintf(detail, sizeof detail, "{\"windows\":%zu}", c->n);
@@ -396,7 +400,8 @@ static void note_price(st_tx *tx, st_cmd_booking *c)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf reason = {0};
 
-    c->ready = st_booking_ready(tx->ctl->core, st_core_booking(tx->ctl->core, c->id), &reason);
+    c->ready =
+        st_booking_ready(tx->ctl->core, st_core_booking(tx->ctl->core, c->id), c->record, &reason);
     snprintf(c->reason, sizeof c->reason, "%s", st_strbuf_str(&reason));
     c->priced = c->due = st_tx_agreed_price(tx, c->id, &c->price);
     c->fee = c->priced ? c->price.fee : 0;

@@ -17,8 +17,9 @@
 #define ST_BOOKING_KIND    "booking"      /* of the records */
 #define ST_LAST_BOOKING    "last_booking" /* meta: the last number that was given out */
 #define ST_BOOKING_HOLD_MS (INT64_C(10) * 60 * 1000)
-#define ST_BOOKING_SAID    640  /* a sentence about one */
-#define ST_BOOKINGS_ORG    2000 /* that an organisation may have ahead */
+#define ST_BOOKING_SAID    640                       /* a sentence about one */
+#define ST_PREPARE_MS      (INT64_C(30) * 60 * 1000) /* before its start an image is prepared */
+#define ST_BOOKINGS_ORG    2000                      /* that an organisation may have ahead */
 
 /* One window, or a series: all of it or nothing. */
 typedef struct st_cmd_book {
@@ -29,6 +30,7 @@ typedef struct st_cmd_book {
     const st_wall *walls; /* one of each window; NULL: they were written as instants */
     size_t n;
     bool confirm;              /* at once; else it is held as a quote */
+    const char *image;         /* its nodes are to have it when it begins; NULL: none */
     const char *zone, *tzdata; /* in which it was written, and by which data */
     const char *repeat;        /* JSON; NULL: it does not repeat */
     uint64_t id;               /* given: the first one's */
@@ -67,7 +69,8 @@ typedef struct st_cmd_booking {
 } st_cmd_booking;
 
 /* How far the nodes of one that is not over are, and why they are not (booking_ready.c). */
-const char *st_booking_ready(const st_core *core, const st_booking *b, st_strbuf *reason);
+const char *st_booking_ready(const st_core *core, const st_booking *b, const json_t *record,
+                             st_strbuf *reason);
 
 void st_cmd_booking_confirm(st_cmd_booking *cmd);
 void st_cmd_booking_cancel(st_cmd_booking *cmd);

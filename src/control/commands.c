@@ -475,7 +475,7 @@ typedef struct cmd_report {
     st_cmd cmd;
     st_report report;
     st_found *found; /* of ST_REPORT_FOUND */
-    char *doc;       /* of ST_REPORT_TESTED */
+    char *doc;       /* of ST_REPORT_TESTED and IMAGE */
     bool incident;   /* a flag that is new */
     st_case *said;   /* of ST_REPORT_NEIGHBOUR, and whether people hear of it */
     bool told;
@@ -544,6 +544,8 @@ static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
         return st_node_found(tx, rep, err);
     if (rep->kind == ST_REPORT_TESTED)
         return st_node_tested(tx, rep, ((cmd_report *)cmd)->doc, err);
+    if (rep->kind == ST_REPORT_IMAGE)
+        return st_booking_image(tx, rep, ((cmd_report *)cmd)->doc, err);
     if (rep->kind == ST_REPORT_FLAG)
         return st_node_flag(tx, rep, &((cmd_report *)cmd)->incident, err);
     if (rep->kind == ST_REPORT_NEIGHBOUR)
@@ -604,6 +606,7 @@ static void publish_report(st_control *ctl, st_cmd *cmd)
 
     if (c->account && ctl->options.listen)
         tell_data_full(ctl, c);
+    st_booking_image_news(ctl);
     if (c->told)
         st_case_tell(ctl, c->said);
     /* Also when a test changed no state: its engine asks for it until then. */

@@ -504,6 +504,7 @@ static int64_t sleep_ms(st_control *ctl)
         next = ST_MIN(next, ctl->options.engine->ops->next_ms(ctl->options.engine));
     next = ST_MIN(next, st_refusals_next(ctl, now));
     next = ST_MIN(next, ctl->prune_ms);
+    next = ST_MIN(next, st_prepare_next(ctl));
     next = ST_MIN(next, st_budget_next(ctl));
     next = ST_MIN(next, st_anomalies_next(ctl));
     next = ST_MIN(next, st_caps_next(ctl));
@@ -548,6 +549,8 @@ static void *loop(void *arg)
         turn(ctl, stop);
         if (engine && engine->ops->tick && !ctl->down)
             engine->ops->tick(engine, ctl->options.clock(ctl->options.ctx));
+        if (!ctl->down)
+            st_prepare_turn(ctl, ctl->options.clock(ctl->options.ctx));
         pthread_mutex_lock(&ctl->lock);
         ctl->count.live = ctl->all.n;
         ctl->count.entries = ctl->billing->books.n;
@@ -685,6 +688,9 @@ void st_control_free(st_control *ctl)
     st_directory_free(ctl->dir);
     st_vec_free(&ctl->all);
     st_vec_free(&ctl->dirty);
+    st_vec_free(&ctl->imaged);
+    st_vec_free(&ctl->image_news);
+    st_vec_free(&ctl->image_nodes);
     st_vec_free(&ctl->over);
     st_lanes_free(ctl->lanes);
     st_tallies_free(ctl->tallies);

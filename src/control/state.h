@@ -89,6 +89,14 @@ int st_booking_follow(st_tx *tx, const st_effect *fx, st_err *err);
 /* Whether a job may run in its booking: it is its account's, or of one above it. Others' are not there. */
 int st_booking_admit(const st_tx *tx, const st_job_spec *spec, st_err *err);
 int st_bookings_load(st_control *ctl, st_err *err);
+/* prepare.c: images on nodes before bookings begin. */
+int st_prepare_load(st_control *ctl, st_err *err);
+int64_t st_prepare_next(const st_control *ctl);
+void st_prepare_turn(st_control *ctl, int64_t now);
+/* An agent has one, or cannot have it; `key` is how it names it. */
+int st_booking_image(st_tx *tx, const st_report *rep, const char *key, st_err *err);
+/* After the commit: whoever listens hears what is new. */
+void st_booking_image_news(st_control *ctl);
 /* Its record, and the next version of it. */
 json_t *st_booking_record(const st_tx *tx, uint64_t id, int *ret_r, st_err *err);
 int st_booking_put(st_tx *tx, uint64_t id, json_t *doc, st_err *err);

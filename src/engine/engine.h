@@ -71,7 +71,8 @@ typedef struct st_engine_order {
     X(ST_REPORT_USED, "used")                 /* what one task has used so far */                 \
     X(ST_REPORT_FLAG, "flag")                 /* something is wrong with what a node says */      \
     X(ST_REPORT_NEIGHBOUR, "neighbour")       /* who slows whom on a shared GPU */                \
-    X(ST_REPORT_TESTED, "tested")             /* what a test of a node has found */
+    X(ST_REPORT_TESTED, "tested")             /* what a test of a node has found */               \
+    X(ST_REPORT_IMAGE, "image")               /* a node has an image ready, or cannot have it */
 typedef enum st_report_kind {
 #define X(id, word) id,
     ST_REPORT_TABLE(X)
@@ -92,10 +93,12 @@ typedef struct st_report {
     const char *engine; /* by name, which lives as long as the program; NULL: the only one */
     uint64_t job;
     int stay;
-    int exit_code;      /* of ST_REPORT_ENDED: 0 is success */
-    bool done;          /* of ST_REPORT_GONE: all its tasks had ended well; of TESTED: it passed */
-    int64_t test;       /* of ST_REPORT_TESTED: its number */
-    const char *doc;    /* of ST_REPORT_TESTED: results, JSON; valid during the call; NULL: none */
+    int exit_code; /* of ST_REPORT_ENDED: 0 is success */
+    bool
+        done; /* of ST_REPORT_GONE: all its tasks had ended well; of TESTED: it passed; of IMAGE: it is ready */
+    int64_t test; /* of ST_REPORT_TESTED: its number */
+    const char *
+        doc; /* of ST_REPORT_TESTED: results, JSON; of IMAGE: its digest, or its path; valid during the call; NULL: none */
     int64_t started_ms; /* of ST_REPORT_STARTED: when the last of its tasks began */
     int64_t ended_ms;   /* of ST_REPORT_ENDED and GONE: when it really ended; 0: not known */
     char reason[240];   /* in words, may be "" */
@@ -242,6 +245,9 @@ typedef struct st_engine_ops {
     /* From the control loop only: all nodes after a start, before any order, and each one that is
      * new or whose state or pool has changed, after the commit. */
     void (*node)(st_engine *engine, const st_engine_node *node);
+    /* From the control loop only: all images that the node is to have ready and keep, a JSON list of what orders say of an
+     * image. NULL: nothing needs to be prepared on its nodes. */
+    void (*images)(st_engine *engine, int32_t node, const char *list);
     /* Appends what there is and says where to go on; ST_ENOENT when there is no log at all. */
     int (*logs)(st_engine *engine, const st_log_ask *ask, st_log_got *ret, st_err *err);
     /* From the control loop only: where in which history what it is told stands. `branch` is the epoch in which this

@@ -182,6 +182,15 @@ static void on_order(st_engine *engine, const st_engine_order *o)
         m->parts[part].engine->ops->order(m->parts[part].engine, o);
 }
 
+static void on_images(st_engine *engine, int32_t node, const char *list)
+{
+    const mux *m = (const mux *)engine;
+    int64_t part = owner_of(m, node);
+
+    if (part != NOBODY && m->parts[part].engine->ops->images)
+        m->parts[part].engine->ops->images(m->parts[part].engine, node, list);
+}
+
 static int64_t on_next(st_engine *engine)
 {
     const mux *m = (const mux *)engine;
@@ -235,6 +244,7 @@ st_engine *st_engine_mux_new(st_engine *const *parts, size_t n)
         .tick = on_tick,
         .next_ms = on_next,
         .node = on_node,
+        .images = on_images,
         .logs = on_logs,
         .place = on_place,
         .restored = on_restored,

@@ -401,6 +401,8 @@ static void node_free(native_node *node)
     free(node->address);
     for (int d = 0; d < ST_DEVS_MAX; d++)
         free(node->uuids[d]);
+    free(node->images);
+    st_vec_free(&node->image_said);
     st_vec_free(&node->said);
     st_vec_free(&node->list);
     st_vec_free(&node->past);
@@ -512,6 +514,7 @@ static const st_engine_ops ops = {
     .tick = on_tick,
     .next_ms = on_next,
     .node = on_node,
+    .images = st_native_images,
     .logs = on_logs,
     .free = on_free,
 };

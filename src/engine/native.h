@@ -91,7 +91,15 @@ typedef struct st_agent_note {
     } victim, suspect;
 } st_agent_note;
 
-#define ST_AGENT_NOTES 64 /* in a status */
+/* One that it was told to have ready. */
+typedef struct st_agent_image {
+    const char *key; /* its digest, or its path */
+    bool ready;
+    const char *reason; /* NULL: none */
+} st_agent_image;
+
+#define ST_AGENT_IMAGES 64 /* in a status */
+#define ST_AGENT_NOTES  64 /* likewise */
 
 /* Everything the agent has: a task it does not name is not there. */
 typedef struct st_agent_status {
@@ -114,6 +122,8 @@ typedef struct st_agent_status {
         bool passed;
         const char *reason, *doc; /* NULL: none */
     } test;
+    const st_agent_image *images;
+    size_t nimages;
     size_t bytes; /* how long it was */
     bool waiting; /* its voice is not believed: answer it, take nothing */
 } st_agent_status;

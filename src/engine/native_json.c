@@ -151,6 +151,8 @@ void st_native_list(const native *e, const native_node *node, st_strbuf *out)
     st_strbuf_addf(out, ",\"branch\":%" PRId64 ",\"position\":%" PRId64, e->branch, e->position);
     st_strbuf_addf(out, ",\"state\":\"%s\"", st_node_state_name(node->state));
     add_rules(&node->rules, out);
+    if (node->images && e->lead == ST_LEAD_FULL)
+        st_strbuf_addf(out, ",\"images\":%s", node->images);
     st_strbuf_add(out, ",\"jobs\":[");
     for (size_t i = 0; i < node->list.n; i++) {
         const native_job *job = node->list.v[i].job;

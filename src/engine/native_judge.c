@@ -439,6 +439,7 @@ int st_native_status(st_engine *engine, const char *name, const st_agent_status 
                                                              : "its agent says it cannot be used",
                          node->reason, sizeof node->reason);
         take_test(e, node, status, now);
+        st_native_take_images(e, node, status, now);
         st_native_used(e, node, status, now);
         st_native_notes(e, node, status, now);
         if (node->held) /* first: what it could not start goes elsewhere */

@@ -116,6 +116,9 @@ typedef struct native_node {
     st_voices voices;
     bool told_two;                  /* that it is frozen was written down */
     int64_t flag_ms[ST_FLAG_COUNT]; /* when each was last reported; 0: never */
+    char *images;                   /* that it is to have ready, JSON; NULL: none */
+    ST_VEC(uint64_t) image_said;    /* what was reported of them, as hashes */
+    int64_t image_ms;               /* when that is reported again */
     int64_t note_no;                /* the last note on neighbours that was taken; 0: none */
 } native_node;
 
@@ -212,5 +215,10 @@ void st_native_read_doc(native_node *node, const char *doc);
 
 /* lease of the agent: shorter than ours, so that it is done killing when we begin elsewhere */
 int64_t st_native_lease_told(const native *e);
+
+/* native_images.c */
+void st_native_images(st_engine *engine, int32_t id, const char *list);
+void st_native_take_images(native *e, native_node *node, const st_agent_status *status,
+                           int64_t now);
 
 #endif

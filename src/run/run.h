@@ -174,6 +174,11 @@ const char *st_run_runtime(const st_run *run);
 /* Whether tasks can be held to certain CPUs here; where not, `cpus` of a spec is refused. */
 bool st_run_pins(const st_run *run);
 
+/* Has an image of the site ready: unpacked, or a folder that is there. It may take as long as `image_ms`. And keeps an
+ * unpacked one from being taken away as long as what it returns is open; -1: there is nothing to keep. */
+int st_run_prepare(const st_run *run, const st_run_image *image, st_err *err);
+int st_run_keep(const st_run *run, const st_run_image *image);
+
 /* Removes what earlier versions left and nobody uses any more; ST_ESTATE while a task does. It may take long. */
 int st_run_tidy(const st_run *run, st_err *err);
 

@@ -155,6 +155,11 @@ struct st_control {
     ST_VEC(st_live *) over; /* ended in this transaction: known until it is forgotten */
     uint64_t last_id;
     uint64_t last_booking;
+    /* control/prepare.c: bookings with an image; those of which something new is known; nodes that were told of images. */
+    ST_VEC(uint64_t) imaged;
+    ST_VEC(uint64_t) image_news;
+    ST_VEC(int32_t) image_nodes;
+    int64_t prepare_ms; /* when to look again */
     st_clock_mark mark; /* the last that was written */
     int64_t log_seq, snap_seq;
     int64_t last_ms; /* of all that was written or read; a part of st_control_last_ms */
