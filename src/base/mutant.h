@@ -40,7 +40,7 @@
     X(MEEK, "a job without the right to preempt does so all the same", 400)             \
     X(BOOK_QUOTA, "accounts book more than their limits allow", 400)                    \
     X(BOOK_LABELS, "bookings are placed on nodes without the labels they require", 400) \
-    X(BOOK_ALONE, "what a dedicated booking leaves idle is lent to others", 10000059)   \
+    X(BOOK_ALONE, "what a dedicated booking leaves idle is lent to others", 10000043)   \
     X(BOOK_POOL, "pools are booked beyond their own limits", 400)                       \
     X(WINDOW_BEGIN, "a job starts before its window begins", 400)                       \
     X(WINDOW_END, "a job is told of its window's end when that has come", 400)          \

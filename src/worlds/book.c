@@ -175,7 +175,7 @@ static void change(st_fuzz_gen *gen)
  * control/zone_moves.c, in one moment. */
 static void turn_clocks(st_fuzz_gen *gen)
 {
-    st_rng *rng = &gen->label_rng;
+    st_rng *rng = &gen->clock_rng;
     const st_core *core = st_fuzz_run_core(gen->run);
     int64_t by_ms =
         PICK(rng, -60 * MINUTE, -30 * MINUTE, -5 * MINUTE, 5 * MINUTE, 30 * MINUTE, 60 * MINUTE);
@@ -219,7 +219,7 @@ void st_fuzz_book(st_fuzz_gen *gen)
     gen->labelled = true;
     if (gen->labels && st_rng_chance(&gen->label_rng, 1, 6))
         relabel(gen);
-    if (gen->labels && st_rng_chance(&gen->label_rng, 1, 12))
+    if (gen->clocks && st_rng_chance(&gen->clock_rng, 1, 12))
         turn_clocks(gen);
     if (!gen->books || !st_rng_chance(rng, 1, 2))
         return;

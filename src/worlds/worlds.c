@@ -17,6 +17,8 @@ static void harder(st_fuzz_gen *gen, uint64_t seed)
     gen->books =
         !gen->stream && (seed > BOOK_SEEDS ? seed % 2 == 1 : seed <= PLAIN_SEEDS && seed % 16 == 5);
     gen->next_booking = 1;
+    st_rng_seed(&gen->clock_rng, seed ^ UINT64_C(0x636c6f63));
+    gen->clocks = gen->books && seed > BOOK_SEEDS && st_rng_chance(&gen->clock_rng, 1, 2);
     st_rng_seed(&gen->label_rng, seed ^ UINT64_C(0x6c61626c));
     gen->labels = gen->books && st_rng_chance(&gen->label_rng, 1, 2);
     st_rng_seed(&gen->window_rng, seed ^ UINT64_C(0x77696e64));

@@ -136,8 +136,9 @@ typedef struct st_fuzz_gen {
     bool windows; /* jobs have windows, and slots where there are bookings */
     st_rng book_rng, window_rng;
     bool labelled;
+    bool clocks; /* zones change their rules */
     bool labels; /* nodes have labels that change, and bookings require some, or whole nodes */
-    st_rng label_rng;
+    st_rng label_rng, clock_rng;
     uint64_t next_booking;
 } st_fuzz_gen;
 
