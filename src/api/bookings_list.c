@@ -67,6 +67,30 @@ static int by_start(const void *a, const void *b)
     return d < 0 ? -1 : d > 0;
 }
 
+static int take_name(void *ctx, const st_document_row *row, st_err *err)
+{
+    st_booking_name name;
+
+    (void)err;
+    snprintf(name.text, sizeof name.text, "%s", row->name);
+    st_vec_push((st_booking_names *)ctx, name);
+    return 0;
+}
+
+/* All of an organisation's by the index; false where there is none, or for the cluster, whose all of them are. */
+static bool from_index(st_api *api, const char *account, st_store *reader, st_booking_names *ret)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    int32_t org = account[0] ? st_directory_org(api->dir, account) : 0;
+    char kind[ST_BOOKING_OF_MAX];
+    const char *had;
+    st_err ignored;
+
+    snprintf(kind, sizeof kind, ST_BOOKING_OF, org);
+    return org > 0 && st_store_meta_get(reader, ST_BOOKINGS_INDEXED, arena, &had, &ignored) == 0 &&
+           strcmp(had, "1") == 0 && st_store_documents(reader, kind, take_name, ret, &ignored) == 0;
+}
+
 int st_booking_records(st_api *api, const char *account, const st_booking_names *names,
                        int64_t from_ms, int64_t to_ms, json_t *ret, st_err *err)
 {
@@ -76,8 +100,12 @@ int st_booking_records(st_api *api, const char *account, const st_booking_names 
     st_document_row row;
     int r = 0;
 
+    st_booking_names mine = {0};
+
     if (!reader)
         return -err->code;
+    if (!names && from_index(api, account, reader, &mine))
+        names = &mine;
     for (size_t i = 0; names && r == 0 && i < names->n; i++) {
         st_arena_reset(arena);
         r = st_store_document_get(reader, ST_BOOKING_KIND, names->v[i].text, arena, &row, err);
@@ -86,6 +114,7 @@ int st_booking_records(st_api *api, const char *account, const st_booking_names 
     if (!names)
         r = st_store_documents(reader, ST_BOOKING_KIND, look, &rd, err);
     st_api_reader_back(api, reader);
+    st_vec_free(&mine);
     if (rd.found.n > 0)
         qsort(rd.found.v, rd.found.n, sizeof *rd.found.v, by_start);
     for (size_t i = 0; i < rd.found.n; i++)

@@ -94,6 +94,7 @@ static int put_new(st_tx *tx, const st_cmd_book *c, size_t i, uint64_t series, s
         s->user, "name", s->name, "type", fleet->types.v[s->type].name, "tasks", s->tasks, "gpus",
         s->gpus, "topology", st_topo_name(s->topo), "topology_required", s->topo_required, "zone",
         c->zone, "tzdata", c->tzdata, "made", (json_int_t)tx->now);
+    char name[ST_ID_TEXT];
     int r;
 
     json_object_set_new(doc, "pool",
@@ -114,7 +115,8 @@ static int put_new(st_tx *tx, const st_cmd_book *c, size_t i, uint64_t series, s
     set_window(doc, c->windows[i].from_ms, c->windows[i].to_ms);
     r = st_booking_put(tx, c->id + i, doc, err);
     json_decref(doc);
-    return r;
+    st_control_name(tx->ctl, ST_BOOKING_ID, c->id + i, name);
+    return r < 0 ? r : st_booking_index_put(tx, s->account, name, err);
 }
 
 static int note_last(st_tx *tx, uint64_t last, st_err *err)
@@ -182,6 +184,8 @@ int st_booking_follow(st_tx *tx, const st_effect *fx, st_err *err)
     st_control_name(tx->ctl, ST_BOOKING_ID, fx->other, name);
     if (strcmp(text(doc, "state"), "quoted") == 0) {
         r = st_document_erase(tx, ST_BOOKING_KIND, name, err);
+        if (r == 0)
+            r = st_booking_index_erase(tx, text(doc, "account"), name, err);
     } else {
         json_object_set_new(doc, "state", json_string(st_booking_state_name(state)));
         json_object_set_new(doc, "ended", json_integer(fx->at_ms));
@@ -218,23 +222,16 @@ int st_bookings_load(st_control *ctl, st_err *err)
 
 /* ---- making --------------------------------------------------------------------------------- */
 
-static int32_t organisation(const st_tree *tree, int32_t account)
-{
-    while (account > ST_ROOT && st_tree_account(tree, account)->parent > ST_ROOT)
-        account = st_tree_account(tree, account)->parent;
-    return account;
-}
-
 /* What is ahead is looked at in every pass: nobody fills it. */
 static int check_room(const st_tx *tx, const st_cmd_book *c, st_err *err)
 {
     const st_core *core = tx->ctl->core;
     const st_tree *tree = st_core_tree(core);
-    int32_t org = organisation(tree, st_tree_find(tree, c->spec.account));
+    int32_t org = st_organisation(tree, st_tree_find(tree, c->spec.account));
     size_t n = c->n;
 
     for (size_t i = 0; i < st_core_nbookings(core); i++)
-        n += organisation(tree, st_core_booking_at(core, i)->account) == org;
+        n += st_organisation(tree, st_core_booking_at(core, i)->account) == org;
     if (n > ST_BOOKINGS_ORG)
         return st_fail(err, ST_ELIMIT,
                        "your organisation would have %zu bookings ahead; it may have %d", n,

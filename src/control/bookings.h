@@ -14,12 +14,17 @@
 #include "ledger/ledger.h"
 #include "zones/zones.h"
 
-#define ST_BOOKING_KIND    "booking"      /* of the records */
-#define ST_LAST_BOOKING    "last_booking" /* meta: the last number that was given out */
-#define ST_BOOKING_HOLD_MS (INT64_C(10) * 60 * 1000)
-#define ST_BOOKING_SAID    640                       /* a sentence about one */
-#define ST_PREPARE_MS      (INT64_C(30) * 60 * 1000) /* before its start an image is prepared */
-#define ST_BOOKINGS_ORG    2000                      /* that an organisation may have ahead */
+#define ST_BOOKING_KIND "booking" /* of the records */
+/* An organisation's, by name: kind ST_BOOKING_OF and its number, documents without content. Stores in which they are whole
+ * have 1 as ST_BOOKINGS_INDEXED in their meta. */
+#define ST_BOOKING_OF       "booking-of %d"
+#define ST_BOOKING_OF_MAX   32
+#define ST_BOOKINGS_INDEXED "bookings_indexed"
+#define ST_LAST_BOOKING     "last_booking" /* meta: the last number that was given out */
+#define ST_BOOKING_HOLD_MS  (INT64_C(10) * 60 * 1000)
+#define ST_BOOKING_SAID     640                       /* a sentence about one */
+#define ST_PREPARE_MS       (INT64_C(30) * 60 * 1000) /* before its start an image is prepared */
+#define ST_BOOKINGS_ORG     2000                      /* that an organisation may have ahead */
 
 /* One window, or a series: all of it or nothing. */
 typedef struct st_cmd_book {

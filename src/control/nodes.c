@@ -144,6 +144,8 @@ static int run_agents(st_tx *tx, st_cmd *cmd, st_err *err)
         json_decref(row);
     }
     if (r == 0)
+        r = st_bookings_index(tx, err);
+    if (r == 0)
         r = recall(tx, "node-word", err);
     for (size_t i = 0; r == 0 && i < fleet->nodes.n; i++)
         if (fleet->nodes.v[i]->state != ST_NODE_REMOVED)

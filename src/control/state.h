@@ -89,6 +89,12 @@ int st_booking_follow(st_tx *tx, const st_effect *fx, st_err *err);
 /* Whether a job may run in its booking: it is its account's, or of one above it. Others' are not there. */
 int st_booking_admit(const st_tx *tx, const st_job_spec *spec, st_err *err);
 int st_bookings_load(st_control *ctl, st_err *err);
+/* booking_index.c. The organisation of an account, by number. */
+int32_t st_organisation(const st_tree *tree, int32_t account);
+int st_booking_index_put(st_tx *tx, const char *account, const char *name, st_err *err);
+int st_booking_index_erase(st_tx *tx, const char *account, const char *name, st_err *err);
+/* Once in the life of a store: those that are there come into the index. */
+int st_bookings_index(st_tx *tx, st_err *err);
 /* prepare.c: images on nodes before bookings begin. */
 int st_prepare_load(st_control *ctl, st_err *err);
 int64_t st_prepare_next(const st_control *ctl);
