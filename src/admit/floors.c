@@ -70,7 +70,8 @@ void st_admit_needs(st_tree *tree)
             a->below_m[t] += own.type_m[t];
             a->typed_sum_m += ST_MAX(ST_MAX(a->floor.type_m[t], 0), a->below_m[t]);
         }
-        a->need_sum_m = ST_MAX(ST_MAX(a->below_sum_m, a->typed_sum_m), st_quota_gpu_m(&a->floor));
+        st_account_reckon(a);
+        a->need_sum_m = ST_MAX(ST_MAX(a->below_sum_m, a->typed_sum_m), a->floor_gpu_m);
     }
 }
 

@@ -44,7 +44,7 @@ bool st_admit_guaranteed(const st_tree *tree, int32_t account, const st_need *ne
                 ok &= new <= tree->capacity.type_m[need->type] && sum <= tree->capacity.gpu_m;
             } else if (st_quota_has_gpu(&a->floor)) {
                 backed = true;
-                ok &= sum <= st_quota_gpu_m(&a->floor);
+                ok &= sum <= a->floor_gpu_m;
             }
         } else {
             backed |= !root && a->floor.cpu_m != ST_UNSET;
@@ -63,14 +63,9 @@ bool st_admit_guaranteed(const st_tree *tree, int32_t account, const st_need *ne
 int64_t st_admit_excess_m(const st_tree *tree, int32_t account, const st_need *need)
 {
     const st_account *a = st_tree_account(tree, account);
-    int64_t sum = 0;
     if (need->gpu_m == 0 || !st_quota_has_gpu(&a->floor))
         return 0;
-    for (int t = 0; t < ST_TYPES_MAX; t++) {
-        int64_t held = a->next.type_m[t] + (t == need->type ? need->gpu_m : 0);
-        sum += ST_MAX(held, ST_MAX(a->floor.type_m[t], 0));
-    }
-    return ST_MAX(sum - st_quota_gpu_m(&a->floor), 0);
+    return ST_MAX(st_account_beyond_m(a, need->type, need->gpu_m), 0);
 }
 
 int32_t st_admit_full(const st_tree *tree, int32_t account, const st_need *need, bool nearest)
@@ -142,6 +137,16 @@ static void add(st_use *use, const st_need *need, int sign)
     ST_ASSERT(use->gpu_m >= 0 && use->cpu_m >= 0 && use->ram_mib >= 0);
 }
 
+static void add_next(st_account *a, const st_need *need, int sign)
+{
+    int64_t held_m = need->type >= 0 ? a->next.type_m[need->type] : 0;
+    add(&a->next, need, sign);
+    if (need->type < 0)
+        return;
+    int64_t floor_m = ST_MAX(a->floor.type_m[need->type], 0);
+    a->taken_m += ST_MAX(a->next.type_m[need->type], floor_m) - ST_MAX(held_m, floor_m);
+}
+
 void st_admit_charge(st_tree *tree, int32_t account, const st_need *need, unsigned moments,
                      int sign)
 {
@@ -151,7 +156,7 @@ void st_admit_charge(st_tree *tree, int32_t account, const st_need *need, unsign
         if (moments & ST_NOW)
             add(&a->now, need, sign);
         if (moments & ST_NEXT)
-            add(&a->next, need, sign);
+            add_next(a, need, sign);
         if (!(moments & ST_GUARANTEED))
             continue;
         add(&a->guaranteed, need, sign);
@@ -163,7 +168,7 @@ void st_admit_charge(st_tree *tree, int32_t account, const st_need *need, unsign
         a->typed_sum_m += more;
         a->below_sum_m += more_sum;
         int64_t sum = ST_MAX(a->below_sum_m, a->typed_sum_m);
-        sum = ST_MAX(sum, st_quota_gpu_m(&a->floor));
+        sum = ST_MAX(sum, a->floor_gpu_m);
         more_sum = sum - a->need_sum_m;
         a->need_sum_m = sum;
     }

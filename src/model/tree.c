@@ -122,10 +122,12 @@ const st_quota *st_tree_promise(const st_tree *tree, int32_t account)
                                               : &tree->accounts.v[account]->guarantee;
 }
 
-st_account *st_tree_account(const st_tree *tree, int32_t id)
+void st_account_reckon(st_account *a)
 {
-    ST_ASSERT(id >= 0 && (size_t)id < tree->accounts.n);
-    return tree->accounts.v[id];
+    a->floor_gpu_m = st_quota_gpu_m(&a->floor);
+    a->taken_m = 0;
+    for (int t = 0; t < ST_TYPES_MAX; t++)
+        a->taken_m += ST_MAX(a->next.type_m[t], ST_MAX(a->floor.type_m[t], 0));
 }
 
 int32_t st_tree_find(const st_tree *tree, const char *name)

@@ -9,6 +9,7 @@
 #define ST_MODEL_TREE_H
 
 #include "base/err.h"
+#include "base/macros.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "model/types.h"
@@ -107,6 +108,8 @@ typedef struct st_account {
     /* What the floors must be able to deliver, see admit/admit.h. */
     int64_t below_m[ST_TYPES_MAX], below_sum_m;
     int64_t typed_sum_m, need_sum_m;
+    /* Of `floor` and `next`, kept so that a standing costs no look at all types: see st_account_reckon. */
+    int64_t floor_gpu_m, taken_m;
     st_life life;
     int64_t lost; /* milli-GPU x ms of work lost to preemption and failures */
 } st_account;
@@ -162,7 +165,22 @@ int64_t st_quota_gpu_m(const st_quota *quota);
 /* Whether any GPU entry is given. */
 bool st_quota_has_gpu(const st_quota *quota);
 
-st_account *st_tree_account(const st_tree *tree, int32_t id);
+/* The GPU that the account's floor promises, and what is taken of it and beyond: of each type what it will hold or
+ * its typed floor, whichever is more. Must be called when the floor was written; charges keep it. */
+void st_account_reckon(st_account *a);
+/* What of that lies beyond the floor, with so much more of a type. */
+static inline int64_t st_account_beyond_m(const st_account *a, int type, int64_t more_m)
+{
+    int64_t held_m = a->next.type_m[type], floor_m = ST_MAX(a->floor.type_m[type], 0);
+    return a->taken_m + ST_MAX(held_m + more_m, floor_m) - ST_MAX(held_m, floor_m) - a->floor_gpu_m;
+}
+
+static inline st_account *st_tree_account(const st_tree *tree, int32_t id)
+{
+    ST_ASSERT(id >= 0 && (size_t)id < tree->accounts.n);
+    return tree->accounts.v[id];
+}
+
 int32_t st_tree_find(const st_tree *tree, const char *name);
 int32_t st_tree_user(st_tree *tree, const char *name);
 

@@ -39,13 +39,22 @@ static int64_t borrowed_gpu_m(const st_account *a, const st_use *use)
     int64_t sum = 0;
     for (int t = 0; t < ST_TYPES_MAX; t++)
         sum += ST_MAX(use->type_m[t], ST_MAX(a->floor.type_m[t], 0));
-    return ST_MAX(sum - st_quota_gpu_m(&a->floor), 0);
+    return ST_MAX(sum - a->floor_gpu_m, 0);
+}
+
+/* The same of what it will hold, and more. */
+static int64_t borrowed_next_m(const st_account *a, const st_use *more)
+{
+    int64_t sum = a->taken_m - a->floor_gpu_m;
+    for (int t = 0; more && t < ST_TYPES_MAX; t++)
+        if (more->type_m[t] != 0)
+            sum += st_account_beyond_m(a, t, more->type_m[t]) - st_account_beyond_m(a, t, 0);
+    return ST_MAX(sum, 0);
 }
 
 int64_t st_share_borrowed_m(const st_tree *tree, int32_t account)
 {
-    const st_account *a = st_tree_account(tree, account);
-    return borrowed_gpu_m(a, &a->next);
+    return borrowed_next_m(st_tree_account(tree, account), NULL);
 }
 
 int64_t st_share_inside_m(const st_tree *tree, int32_t account)
@@ -80,20 +89,11 @@ st_standing st_share_standing(const st_tree *tree, int32_t account, st_share_cou
                               const st_use *more)
 {
     const st_account *a = st_tree_account(tree, account);
-    st_use sum;
-    const st_use *use = &a->next;
-    if (more) {
-        sum = a->next;
-        sum.gpu_m += more->gpu_m;
-        sum.cpu_m += more->cpu_m;
-        sum.ram_mib += more->ram_mib;
-        for (int t = 0; t < ST_TYPES_MAX; t++)
-            sum.type_m[t] += more->type_m[t];
-        use = &sum;
-    }
-    int64_t gpu = use->gpu_m, cpu = use->cpu_m, ram = use->ram_mib;
+    int64_t gpu = a->next.gpu_m + (more ? more->gpu_m : 0);
+    int64_t cpu = a->next.cpu_m + (more ? more->cpu_m : 0);
+    int64_t ram = a->next.ram_mib + (more ? more->ram_mib : 0);
     if (counts == ST_COUNTS_BORROWED) {
-        gpu = borrowed_gpu_m(a, use);
+        gpu = borrowed_next_m(a, more);
         cpu = borrowed_side(a, a->floor.cpu_m, cpu, a->guaranteed.cpu_m);
         ram = borrowed_side(a, a->floor.ram_mib, ram, a->guaranteed.ram_mib);
     }
@@ -115,7 +115,7 @@ int st_standing_cmp(st_standing a, st_standing b)
 bool st_share_guaranteed_before(const st_tree *tree, int32_t a, int32_t b)
 {
     const st_account *x = st_tree_account(tree, a), *y = st_tree_account(tree, b);
-    int64_t fx = ST_MAX(st_quota_gpu_m(&x->floor), 1), fy = ST_MAX(st_quota_gpu_m(&y->floor), 1);
+    int64_t fx = ST_MAX(x->floor_gpu_m, 1), fy = ST_MAX(y->floor_gpu_m, 1);
     st_i128 ux = (st_i128)x->guaranteed.gpu_m * fy, uy = (st_i128)y->guaranteed.gpu_m * fx;
     return ux != uy ? ux < uy : a < b;
 }

@@ -464,7 +464,7 @@ static void test_guaranteed_is_soundness(void **state)
 
 typedef struct counters {
     st_use now, next, guaranteed;
-    int64_t below_m[ST_TYPES_MAX], below_sum_m, typed_sum_m, need_sum_m;
+    int64_t below_m[ST_TYPES_MAX], below_sum_m, typed_sum_m, need_sum_m, taken_m;
 } counters;
 
 static counters counters_of(const world *w, int32_t id)
@@ -479,6 +479,7 @@ static counters counters_of(const world *w, int32_t id)
     c.below_sum_m = a->below_sum_m;
     c.typed_sum_m = a->typed_sum_m;
     c.need_sum_m = a->need_sum_m;
+    c.taken_m = a->taken_m;
     return c;
 }
 
