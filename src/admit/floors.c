@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "admit/admit.h"
+#include "base/hash.h"
 #include "base/macros.h"
 #include "base/mutant.h"
 
@@ -137,6 +138,7 @@ static void fit_sides(st_tree *tree)
 bool st_admit_floors(st_tree *tree)
 {
     /* Begin with the full guarantees and nobody guaranteed yet. */
+    tree->print = st_hash_u64(tree->print, tree->accounts.n);
     bool changed = false;
     st_use none = {0};
     ST_VEC(st_use) guaranteed = {0};

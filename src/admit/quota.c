@@ -147,9 +147,22 @@ static void add_next(st_account *a, const st_need *need, int sign)
     a->taken_m += ST_MAX(a->next.type_m[need->type], floor_m) - ST_MAX(held_m, floor_m);
 }
 
+/* Charges may come in any order, and who goes leaves nothing behind. */
+static uint64_t print_of(int32_t account, const st_need *need, unsigned moments)
+{
+    uint64_t where = (uint64_t)(account + 1) * UINT64_C(0x9e3779b97f4a7c15) +
+                     (uint64_t)moments * UINT64_C(0xd1b54a32d192ed03);
+    uint64_t type = (uint64_t)(need->type + 2) * UINT64_C(0x8cb92ba72f3d8dd7);
+    uint64_t what = (uint64_t)need->gpu_m * (type ^ type >> 29) +
+                    (uint64_t)need->cpu_m * UINT64_C(0xaaaaaaaaaaaaaaab) +
+                    (uint64_t)need->ram_mib * UINT64_C(0xbf58476d1ce4e5b9);
+    return (where ^ where >> 32) * what;
+}
+
 void st_admit_charge(st_tree *tree, int32_t account, const st_need *need, unsigned moments,
                      int sign)
 {
+    tree->print += (uint64_t)sign * print_of(account, need, moments);
     int64_t more = need->gpu_m * sign, more_sum = more;
     for (int32_t i = account; i >= 0; i = st_tree_account(tree, i)->parent) {
         st_account *a = st_tree_account(tree, i);

@@ -108,13 +108,13 @@ static bool binds(const st_core *core, const st_reservation *r, const st_job *jo
     return late && r->job != job->id && !gives_way(core, r, job) && !ST_BROKEN(STARVE);
 }
 
-static ends ends_of(const st_core *core, const st_job *job)
+static ends ends_of(const st_core *core, st_job *job)
 {
     int64_t limit_ms = st_job_end_ms(job, core->now);
     ends e = {limit_ms, limit_ms};
     for (size_t i = 0; i < core->resv.n; i++) {
         if (core->policy.forecast && limit_ms > core->resv.v[i].at_ms) {
-            e.forecast_ms = st_core_safe_end_ms(core, st_core_find(core, job->id));
+            e.forecast_ms = st_core_safe_end_ms(core, job);
             break;
         }
     }
@@ -176,17 +176,7 @@ static int first_bound(const st_core *core, const st_job *job, const ends *e)
     return -1;
 }
 
-/* What is left beside a reservation: its plan, and who is gone by its start. */
-static uint64_t number_of(const st_core *core, const st_reservation *r)
-{
-    const uint64_t words[] = {r->print, (uint64_t)r->at_ms, r->by, core->retimed};
-    uint64_t h = r->job;
-    for (size_t i = 0; i < ST_ARRAY_LEN(words); i++)
-        h = st_hash_u64(h, words[i]);
-    return h;
-}
-
-uint64_t st_core_bound_by(const st_core *core, const st_job *job, int32_t type)
+uint64_t st_core_bound_by(const st_core *core, st_job *job, int32_t type)
 {
     uint64_t number = 0;
     ends e = ends_of(core, job);
@@ -194,18 +184,9 @@ uint64_t st_core_bound_by(const st_core *core, const st_job *job, int32_t type)
         const st_reservation *r = &core->resv.v[i];
         bool near = type < 0 || r->type < 0 || r->type == type;
         if (near && binds(core, r, job, &e))
-            number = st_hash_u64(number, number_of(core, r));
+            number = st_hash_u64(number, r->number);
     }
-    return number;
-}
-
-static bool node_is_full(const st_job *job, const st_node *node)
-{
-    const st_view *v = &node->view;
-    return (job->shape.gpus > 0 && v->free == 0 && v->shared == 0) ||
-           (job->shape.cpu_m > 0 && v->cpu_free_m < job->shape.cpu_m) ||
-           (st_task_ram_mib(job) > 0 && v->ram_free_mib < st_task_ram_mib(job)) ||
-           (job->shape.level == ST_LEVEL_WHOLE && __builtin_popcount(v->free) < job->shape.gpus);
+    return number > 0 ? st_hash_u64(number, core->retimed) : 0;
 }
 
 /* Whether masks and sums say all there is to say of the node, now and then: GPUs are given out
@@ -307,7 +288,7 @@ static void bind_rooms(backfill_ctx *b, st_rooms *rooms, bool on)
         bool bound = binds(core, r, b->job, &b->ends);
         for (int t = 0; bound && t < r->ntasks; t++) {
             const st_node *node = core->fleet->nodes.v[r->plan[t].node];
-            if (core->whatif.due[node->id] == core->whatif.gen || node_is_full(b->job, node))
+            if (st_rooms_at(rooms, node) == 0 || core->whatif.due[node->id] == core->whatif.gen)
                 continue;
             core->whatif.due[node->id] = core->whatif.gen; /* once is enough */
             st_vec_push(&core->bound, node->id);
@@ -320,7 +301,7 @@ bool st_core_backfill(st_core *core, const st_job *job, int32_t type, const uint
                       st_grant *ret, int *ret_blocker)
 {
     *ret_blocker = -1;
-    backfill_ctx ctx = {core, job, ends_of(core, job)};
+    backfill_ctx ctx = {core, job, ends_of(core, st_core_find(core, job->id))};
     st_ask ask = {.job = job, .type = type, .prefer = prefer};
     int bound = first_bound(core, job, &ctx.ends);
     if (bound < 0)

@@ -203,7 +203,6 @@ static int choose(st_claim_ctx *c, int *victims)
     int n = (int)c->line.n;
     st_reclaim_ops ops = {c, take, put_back, fits};
     ST_CLEANUP(st_freep) int *order = st_xcalloc((size_t)n + 1, sizeof *order);
-    c->bounds = within_bounds(c);
     for (int i = 0; i < n; i++)
         order[i] = c->line.v[i];
     int k = st_reclaim_minimal(&ops, order, leave_useful(c, order, n), victims);
@@ -297,18 +296,44 @@ static bool make_plan(st_claim_ctx *c, st_claim *ret)
     return ret->blocker < 0;
 }
 
+/* Make ready for thinking jobs away: those who leave are. */
+static void begin_choice(st_claim_ctx *c)
+{
+    st_whatif_begin(c->core, ST_WHEN_NEXT);
+    if (c->job->state != ST_JOB_PAUSED && !c->home)
+        c->ask.rooms = st_rooms_of(c->core->placer, c->job, c->type);
+    think_leaving_away(c);
+    c->bounds = within_bounds(c);
+}
+
+bool st_claim_fits_as_is(st_claim_ctx *c)
+{
+    begin_choice(c);
+    bool ok = fits(c);
+    restore(c);
+    return ok;
+}
+
+/* How many stand in line, or would where nobody need be put in order. */
+static size_t in_line(const st_claim_ctx *c)
+{
+    return c->idle ? c->cands.n : c->line.n + c->aside.n;
+}
+
 /* Choose from the line. */
 static void attempt(st_claim_ctx *c, st_claim *ret)
 {
+    if (c->idle) {
+        ret->result = ST_CLAIM_NONE; /* a borrower need not claim what comes free by itself */
+        ret->enough = true;
+        return;
+    }
     if (c->hopeless || (c->line.n == 0 && !c->guaranteed)) {
         ret->result = ST_CLAIM_NONE; /* nobody to take from, or not enough */
         return;
     }
     int *victims = st_xcalloc(c->line.n + c->aside.n + 1, sizeof *victims);
-    st_whatif_begin(c->core, ST_WHEN_NEXT);
-    if (c->job->state != ST_JOB_PAUSED && !c->home)
-        c->ask.rooms = st_rooms_of(c->core->placer, c->job, c->type);
-    think_leaving_away(c);
+    begin_choice(c);
     int k = choose_wide(c, victims);
     if (k < 0) {
         ret->result = ST_CLAIM_NONE;
@@ -369,12 +394,12 @@ static void try_way(st_claim_ctx *c, st_claim *ret)
     }
     c->ask.rooms = NULL;
     st_claim_muster(c, false);
-    size_t had = c->line.n + c->aside.n;
+    size_t had = in_line(c);
     attempt(c, ret);
     if (ret->result != ST_CLAIM_OK && opens) {
         st_claim open = {.result = ret->result, .enough = ret->enough};
         st_claim_muster(c, true);
-        if (c->line.n + c->aside.n > had)
+        if (in_line(c) > had)
             attempt(c, &open);
         if (open.result == ST_CLAIM_OK)
             ret->result = ST_CLAIM_PROTECTED;
@@ -472,10 +497,12 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, st_claim_by b
     c.home = guaranteed && job->shadow;
     c.need = st_need_of(job, type);
     c.ask = (st_ask){.job = job, .type = type, .view = st_whatif_view, .ctx = core};
+    st_standings_begin(core);
     st_claim_set_standings(&c);
     if (!guaranteed && !st_claim_may_rebalance_any(&c))
         return; /* before all borrowers are put in order */
     st_core_refresh_yielders(core);
+    st_standings_begin(core); /* of them */
     if (!st_claim_has_hope(&c))
         return;
     bool later = false;

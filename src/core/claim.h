@@ -23,6 +23,7 @@ typedef struct st_claim_ctx {
     ST_VEC(int) line;                   /* indices into cands, worst first */
     ST_VEC(int) aside; /* those whose branch lends nothing more once the line is gone */
     bool hopeless;     /* with all of them gone it would not fit */
+    bool idle;         /* it would with none of them gone: what is free is kept for others */
     bool told;         /* somebody is told why: nothing is cut short */
     /* Its floor is used up by what the account and those below it hold: */
     int32_t full; /* the nearest account that would hold more than its floor with it; -1 none */
@@ -64,6 +65,8 @@ void st_claim_muster(st_claim_ctx *c, bool ignore_protection);
 void st_claim_skip_muster(st_claim_ctx *c, bool both);
 /* What uses the floor up goes before what others borrowed. */
 void st_claim_excess_first(st_claim_ctx *c);
+/* Whether it fits what is free once those have left who are leaving. */
+bool st_claim_fits_as_is(st_claim_ctx *c);
 /* What is certain before anybody is lined up (claim_excess.c). */
 bool st_claim_excess_decides(st_claim_ctx *c, st_claim *ret);
 /* The same by numbers of GPUs alone (claim_hope.c): false where it would not fit with all borrowers gone; and whether

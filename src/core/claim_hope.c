@@ -7,19 +7,17 @@
  *
  * Each number is a look at all borrowers, and good until one of them or their nodes change: many claims of one round
  * ask for the same. */
-#include <string.h>
-
 #include "base/mem.h"
 #include "core/claim.h"
 
 #define HOPES_MAX 64 /* numbers that are kept */
 
-/* Add what a job holds to what its nodes could have free. */
-static void add(st_core *core, const st_job *job, int32_t type)
+/* Add what a job holds to what its nodes could have free; returns how many more tasks of so many GPUs each that is
+ * room for. */
+static int64_t add(st_core *core, const st_job *job, int32_t type, int gpus)
 {
     st_whatif *w = &core->whatif;
-    if (job->type >= 0 && job->type != type)
-        return;
+    int64_t more = 0;
     for (int t = 0; t < job->tasks; t++) {
         const st_grant *g = &job->grants[t];
         const st_node *node = core->fleet->nodes.v[g->node];
@@ -29,29 +27,36 @@ static void add(st_core *core, const st_job *job, int32_t type)
             w->due[g->node] = w->gen;
             st_vec_push(&w->later, g->node);
             w->could[g->node] = node->view.free;
+            more += __builtin_popcount(w->could[g->node]) / gpus;
         }
+        more -= __builtin_popcount(w->could[g->node]) / gpus;
         w->could[g->node] |= g->devs;
+        more += __builtin_popcount(w->could[g->node]) / gpus;
     }
+    return more;
 }
 
-/* How many nodes of the type could have so many GPUs free, without those who hold more than `most_m`. */
-static void count(st_core *core, st_hope *hope)
+/* How many nodes of the type could have so many GPUs free, without those who hold more than `most_m`; or, as soon as
+ * there is room for so many tasks of so many GPUs each, that there is: true. */
+static bool count(st_core *core, st_hope *hope, int gpus, int64_t want)
 {
-    const st_yielders *y = &core->yielders;
+    const st_job_vec *all = st_core_yielders_on(core, hope->type);
     st_whatif *w = &core->whatif;
-    memset(hope->nodes, 0, sizeof hope->nodes);
     st_whatif_begin(core, ST_WHEN_NEXT);
-    for (size_t i = 0; i < y->all.n; i++)
-        if (st_job_gpu_m(y->all.v[i]) <= hope->most_m)
-            add(core, y->all.v[i], hope->type);
-    for (size_t i = 0; i < core->leaving.n; i++)
-        add(core, core->leaving.v[i], hope->type);
+    for (size_t i = 0; i < core->leaving.n && want > 0; i++)
+        if (core->leaving.v[i]->type < 0 || core->leaving.v[i]->type == hope->type)
+            want -= add(core, core->leaving.v[i], hope->type, gpus);
+    for (size_t i = all->n; i-- > 0 && want > 0;)
+        if (st_job_gpu_m(all->v[i]) <= hope->most_m)
+            want -= add(core, all->v[i], hope->type, gpus);
     for (size_t i = 0; i < w->later.n; i++)
         hope->nodes[__builtin_popcount(w->could[w->later.v[i]])]++;
     st_vec_clear(&w->later);
+    return want <= 0;
 }
 
-static const st_hope *hope_of(st_core *core, int32_t type, int64_t most_m)
+/* The number that is known; NULL none. */
+static const st_hope *find(st_core *core, int32_t type, int64_t most_m)
 {
     st_hopes *h = &core->hopes;
     uint64_t seen = st_fleet_changes(core->fleet);
@@ -64,19 +69,29 @@ static const st_hope *hope_of(st_core *core, int32_t type, int64_t most_m)
     for (size_t i = 0; i < h->list.n; i++)
         if (h->list.v[i].type == type && h->list.v[i].most_m == most_m)
             return &h->list.v[i];
-    st_vec_push(&h->list, (st_hope){.type = type, .most_m = most_m});
-    st_hope *hope = &h->list.v[h->list.n - 1];
-    count(core, hope);
-    return hope;
+    return NULL;
 }
 
-/* Whether the job could fit with those gone who hold no more than that; false is certain. */
+/* Whether the job could fit with those gone who hold no more than that; false is certain. Most could, and that a few
+ * borrowers say; who could not has looked at all of them, which others need not do again. */
 static bool could_fit(const st_claim_ctx *c, int64_t most_m)
 {
-    const st_hope *hope = hope_of(c->core, c->type, most_m);
-    int64_t room = st_rooms_total(st_rooms_of(c->core->placer, c->job, c->type));
-    for (int n = c->job->shape.gpus; n <= ST_DEVS_MAX; n++)
-        room += (int64_t)hope->nodes[n] * (n / c->job->shape.gpus);
+    st_core *core = c->core;
+    int gpus = c->job->shape.gpus;
+    int64_t room = st_rooms_total(st_rooms_of(core->placer, c->job, c->type));
+    if (room >= c->job->tasks)
+        return true;
+    most_m = st_core_yielders_size_m(core, c->type, most_m); /* nobody holds anything in between */
+    const st_hope *hope = find(core, c->type, most_m);
+    if (!hope) {
+        st_hope new = {.type = c->type, .most_m = most_m};
+        if (count(core, &new, gpus, c->job->tasks - room))
+            return true;
+        st_vec_push(&core->hopes.list, new);
+        return false;
+    }
+    for (int n = gpus; n <= ST_DEVS_MAX; n++)
+        room += (int64_t)hope->nodes[n] * (n / gpus);
     return room >= c->job->tasks;
 }
 
@@ -104,7 +119,6 @@ static int64_t held_m(const st_claim_ctx *c, int32_t account)
 static int64_t victims_m(const st_claim_ctx *c)
 {
     const st_tree *tree = c->core->tree;
-    st_share_counts counts = (st_share_counts)c->core->policy.counts;
     int64_t sum_m = held_m(c, c->job->account);
     for (int32_t i = c->job->account; i != ST_ROOT && !c->own;
          i = st_tree_account(tree, i)->parent) {
@@ -115,8 +129,7 @@ static int64_t victims_m(const st_claim_ctx *c)
             if (b == a || more_m == 0 || b->priority > a->priority)
                 continue;
             if (b->priority < a->priority ||
-                st_standing_cmp(c->mine[a->depth], st_share_standing(tree, b->id, counts, NULL)) <
-                    0)
+                st_standing_cmp(c->mine[a->depth], st_standings_of(c->core, b->id)) < 0)
                 sum_m += more_m;
         }
     }

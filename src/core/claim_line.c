@@ -245,7 +245,7 @@ void st_claim_muster(st_claim_ctx *c, bool ignore_protection)
     st_vec_clear(&c->cands);
     collect(c, ignore_protection);
     if (ignore_protection && c->cands.n == had) { /* nobody more: the line stands */
-        c->core->effort -= c->asked + (int64_t)c->line.n;
+        c->core->effort -= c->asked + (int64_t)(c->idle ? c->cands.n : c->line.n);
         return;
     }
     st_vec_clear(&c->line);
@@ -253,9 +253,11 @@ void st_claim_muster(st_claim_ctx *c, bool ignore_protection)
     c->useful = st_xreallocarray(c->useful, c->cands.n + 1, sizeof *c->useful);
     c->hopeless = !c->home && !st_core_yield_enough(c->core, c->job, c->type, c->cands.v,
                                                     c->cands.n, c->useful);
-    if (c->cands.n > 0 && !c->hopeless)
+    c->idle =
+        c->cands.n > 0 && !c->hopeless && !c->guaranteed && !c->told && st_claim_fits_as_is(c);
+    if (c->cands.n > 0 && !c->hopeless && !c->idle)
         line_up(c);
-    c->core->effort -= c->asked + (int64_t)c->line.n;
+    c->core->effort -= c->asked + (int64_t)(c->idle ? c->cands.n : c->line.n);
 }
 
 void st_claim_skip_muster(st_claim_ctx *c, bool both)

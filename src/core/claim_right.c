@@ -13,7 +13,7 @@ void st_claim_set_standings(st_claim_ctx *c)
     st_share_counts counts = (st_share_counts)c->core->policy.counts;
     for (int32_t i = c->job->account; i != ST_ROOT; i = st_tree_account(tree, i)->parent) {
         int depth = st_tree_account(tree, i)->depth;
-        c->bare[depth] = st_share_standing(tree, i, counts, NULL);
+        c->bare[depth] = st_standings_of(c->core, i);
         c->mine[depth] = st_share_standing(tree, i, counts, &more);
     }
 }
@@ -27,14 +27,13 @@ st_parting st_claim_part_from(const st_claim_ctx *c, int32_t account, int8_t *kn
     if (c->guaranteed || !p.apart)
         return p;
     const st_account *a = st_tree_account(tree, p.mine), *b = st_tree_account(tree, p.theirs);
-    st_share_counts counts = (st_share_counts)c->core->policy.counts;
     if (a->priority != b->priority)
         return p;
     if (known && known[p.theirs]) {
         p.cmp = known[p.theirs] - 2;
         return p;
     }
-    p.cmp = st_standing_cmp(c->mine[a->depth], st_share_standing(tree, p.theirs, counts, NULL));
+    p.cmp = st_standing_cmp(c->mine[a->depth], st_standings_of(c->core, p.theirs));
     if (known)
         known[p.theirs] = (int8_t)(p.cmp + 2);
     return p;
@@ -96,12 +95,7 @@ static bool may_rebalance(const st_claim_ctx *c, const st_parting *p, const st_j
         return true;
     if (p->cmp >= 0)
         return false;
-    st_use less = {-st_job_gpu_m(victim), -st_job_cpu_m(victim), -st_job_ram_mib(victim), {0}};
-    if (victim->type >= 0)
-        less.type_m[victim->type] = less.gpu_m;
-    st_share_counts counts = (st_share_counts)c->core->policy.counts;
-    return st_standing_cmp(c->bare[a->depth], st_share_standing(tree, p->theirs, counts, &less)) <
-           0;
+    return st_standing_cmp(c->bare[a->depth], st_standings_without(c->core, p->theirs, victim)) < 0;
 }
 
 /* Whether its account has a borrower of lower priority. */
@@ -120,7 +114,6 @@ static bool may_urge(const st_claim_ctx *c)
 bool st_claim_may_rebalance_any(const st_claim_ctx *c)
 {
     const st_tree *tree = c->core->tree;
-    st_share_counts counts = (st_share_counts)c->core->policy.counts;
     if (is_meek(c))
         return false;
     if (may_urge(c) || c->own)
@@ -137,8 +130,7 @@ bool st_claim_may_rebalance_any(const st_claim_ctx *c)
             if (b == a || b->next.cpu_m + b->next.gpu_m == 0 || b->priority > a->priority)
                 continue;
             if (b->priority < a->priority ||
-                st_standing_cmp(c->mine[a->depth], st_share_standing(tree, b->id, counts, NULL)) <
-                    0)
+                st_standing_cmp(c->mine[a->depth], st_standings_of(c->core, b->id)) < 0)
                 return true;
         }
     }

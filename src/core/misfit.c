@@ -4,12 +4,19 @@
  * of the fleet stays as it was, so that a shape found no place on a GPU type is also remembered for as long
  * as no node of the type changes: where nothing is free for it at all, and, for whole GPUs, where what is free is
  * reserved for those ahead, as long as they are the same with the same plans. What is remembered so is what
- * would be found anew, so nothing of it is saved. */
+ * would be found anew, so nothing of it is saved.
+ *
+ * Where nodes of the type have changed, what they have free says how many more tasks may fit than did. While that is
+ * less than what lacked, the shape still finds no place. Most rounds begin with one node that has changed, so most
+ * shapes need not be looked for. */
+#include <string.h>
+
 #include "base/hash.h"
 #include "core/turn.h"
 
 #define SHAPES_MAX 4096  /* that are numbered */
 #define WALLED_MAX 16384 /* that are remembered behind reservations */
+#define NEWS_MAX   128   /* changes that are looked through */
 
 /* Everything a plain placement depends on besides what is free. Room only shrinks during a
  * round, so a shape that failed fails again. */
@@ -88,7 +95,7 @@ static st_nowhere *nowhere_of(st_core *core, st_job *job)
             core->numbering++;
         }
         number = (int64_t)core->nowhere.n;
-        st_vec_push(&core->nowhere, (st_nowhere){{0}});
+        st_vec_push(&core->nowhere, (st_nowhere){{0}, {0}});
         st_idmap_put(core->numbers, key, number);
     }
     job->number = (int32_t)number;
@@ -102,12 +109,85 @@ static uint64_t changes_of(const st_core *core, int32_t type)
     return st_fleet_changes_of(core->fleet, type) + 1;
 }
 
+/* ---- what has changed -------------------------------------------------------------------- */
+
+/* How many tasks the type's nodes that changed since then have room for: at most, for each time a node changed
+ * counts. A node whose GPUs are shared, or one that the log does not have, has room for anything. */
+static void count_news(const st_fleet *fleet, int32_t type, uint64_t at, uint64_t changes,
+                       int32_t ret[ST_DEVS_MAX + 1])
+{
+    uint64_t end = st_fleet_changes(fleet);
+    bool any = at < fleet->changes_from || end - at > NEWS_MAX;
+    memset(ret, 0, (ST_DEVS_MAX + 1) * sizeof *ret);
+    for (uint64_t i = at; i < end && !any; i++) {
+        st_node_change c = fleet->changes.v[i - fleet->changes_from];
+        if (c.type != type)
+            continue;
+        const st_view *view = &fleet->nodes.v[c.node]->view;
+        int gpus = __builtin_popcount(view->free);
+        any = view->shared;
+        for (int g = 1; g <= gpus; g++)
+            ret[g] += gpus / g;
+        changes--;
+    }
+    any |= changes > 0; /* nodes that came are in no log */
+    for (int g = 1; g <= ST_DEVS_MAX && any; g++)
+        ret[g] = INT32_MAX;
+    ret[0] = ret[1] > 0 ? INT32_MAX : 0;
+}
+
+/* How many more tasks of the shape may fit the type than did then. */
+static int32_t news_of(st_core *core, const st_shape *shape, int32_t type, uint64_t then)
+{
+    st_news *n = &core->news[type];
+    uint64_t now = st_fleet_changes_of(core->fleet, type);
+    if (n->to != now) {
+        n->to = now;
+        count_news(core->fleet, type, n->from_at, now - n->from, n->room);
+    }
+    bool whole = shape->level == ST_LEVEL_WHOLE && shape->gpus <= ST_DEVS_MAX;
+    return then > n->from ? n->room[whole ? shape->gpus : 0] : INT32_MAX;
+}
+
+void st_core_news_age(st_core *core)
+{
+    for (size_t t = 0; t < core->fleet->types.n; t++) {
+        st_news *n = &core->news[t];
+        n->from = n->mid;
+        n->from_at = n->mid_at;
+        n->mid = st_fleet_changes_of(core->fleet, (int32_t)t);
+        n->mid_at = st_fleet_changes(core->fleet);
+        n->to = UINT64_MAX; /* to be looked through anew */
+    }
+}
+
 /* Slices and shares may collide where numbers say that they fit. */
-static bool is_walled(const st_core *core, const st_job *job, int32_t type, uint64_t key)
+static bool is_walled(st_core *core, const st_job *job, int32_t type, uint64_t key)
 {
     int64_t then;
-    return job->shape.level == ST_LEVEL_WHOLE && st_idmap_get(core->walled, key, &then) &&
-           ((uint64_t)then == changes_of(core, type) || ST_BROKEN(WALLED));
+    if (job->shape.level != ST_LEVEL_WHOLE || !st_idmap_get(core->walled, key, &then))
+        return false;
+    if ((uint64_t)then == changes_of(core, type) || ST_BROKEN(WALLED))
+        return true;
+    if (news_of(core, &job->shape, type, (uint64_t)then) > 0)
+        return false;
+    st_idmap_put(core->walled, key, (int64_t)changes_of(core, type));
+    return true;
+}
+
+static bool is_nowhere(st_core *core, const st_job *job, int32_t type, st_nowhere *nowhere)
+{
+    uint64_t then = nowhere->changes[type];
+    if (then == 0)
+        return false;
+    if (then == changes_of(core, type) || ST_BROKEN(NOWHERE))
+        return true;
+    int32_t more = news_of(core, &job->shape, type, then);
+    if (more >= nowhere->lacks[type])
+        return false;
+    nowhere->changes[type] = changes_of(core, type);
+    nowhere->lacks[type] -= more;
+    return true;
 }
 
 /* ---- within a round ---------------------------------------------------------------------- */
@@ -117,18 +197,21 @@ bool st_core_is_misfit(st_core *core, st_job *job, int32_t type, st_misfit *ret)
     if (core->freed)
         st_core_forget_misfits(core);
     st_nowhere *nowhere = nowhere_of(core, job);
-    if (nowhere && (nowhere->changes[type] == changes_of(core, type) ||
-                    (ST_BROKEN(NOWHERE) && nowhere->changes[type] > 0)))
+    if (nowhere && is_nowhere(core, job, type, nowhere))
         return true;
     ret->key = st_core_shape_key(job, type);
     if (st_idmap_get(core->misfits, ret->key, NULL))
         return true;
     /* Most find no place at all: whom they are bound by, and in what order they would try types, need not be known. */
     st_ask ask = {.job = job, .type = type};
+    if (nowhere)
+        ask.rooms = st_rooms_of(core->placer, job, type);
     if (!st_place_fits(core->placer, &ask)) {
         st_idmap_put(core->misfits, ret->key, 1);
-        if (nowhere)
+        if (nowhere) {
             nowhere->changes[type] = changes_of(core, type);
+            nowhere->lacks[type] = ST_MAX(job->tasks - st_rooms_total(ask.rooms), 1);
+        }
         return true;
     }
     ret->bound_key = st_hash_u64(ret->key, st_core_bound_by(core, job, type));

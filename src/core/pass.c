@@ -96,18 +96,37 @@ static bool run_queue(st_core *core, bool in_place, st_effects *fx)
         }
     }
     st_queue_done(&q);
+    st_core_news_age(core);
     return again;
 }
 
 /* ---- plans and restarts ------------------------------------------------------------------ */
+
+static int by_job(const void *pa, const void *pb)
+{
+    const st_job *const *a = pa, *const *b = pb;
+    return ((*a)->id > (*b)->id) - ((*a)->id < (*b)->id);
+}
+
+/* Who holds a plan, by id: none of them is on devices. */
+static void list_held(const st_core *core, st_job_vec *ret)
+{
+    for (size_t i = 0; core->nheld > 0 && i < core->off.n; i++)
+        if (core->off.v[i]->held)
+            st_vec_push(ret, core->off.v[i]);
+    if (ret->n > 1)
+        qsort(ret->v, ret->n, sizeof *ret->v, by_job);
+}
 
 /* Start plans whose place is free; a plan that could start elsewhere by now does, and its
  * victims are spared. True when a plan was given up or came true. */
 static bool run_held(st_core *core, st_effects *fx)
 {
     bool moved = false;
-    for (size_t i = 0; core->nheld > 0 && i < core->jobs.n; i++) {
-        st_job *job = core->jobs.v[i];
+    st_job_vec held = {0};
+    list_held(core, &held);
+    for (size_t i = 0; i < held.n; i++) {
+        st_job *job = held.v[i];
         if (!job->held)
             continue;
         if (job->class == ST_CLASS_BOOKED) {
@@ -146,6 +165,7 @@ static bool run_held(st_core *core, st_effects *fx)
             moved = true;
         }
     }
+    st_vec_free(&held);
     return moved;
 }
 

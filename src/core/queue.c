@@ -6,11 +6,9 @@
 
 #include "base/mem.h"
 
-static int by_account_turn(const void *pa, const void *pb)
+static int by_turn(const void *pa, const void *pb)
 {
     const st_turn *a = pa, *b = pb;
-    if (a->job->account != b->job->account)
-        return a->job->account < b->job->account ? -1 : 1;
     if (ST_BROKEN(ORDER))
         return a->job < b->job ? -1 : 1;
     return st_turn_cmp(a, b);
@@ -112,6 +110,30 @@ bool st_queue_parts(st_core *core, const st_job *job)
     return true;
 }
 
+/* The turns by account, and each account's in order: most have few. */
+static void put_in_lanes(const st_core *core, st_queue *q)
+{
+    size_t accounts = core->tree->accounts.n, n = q->turns.n, at = 0;
+    q->lanes = st_xcalloc(accounts, sizeof *q->lanes);
+    st_turn *mixed = st_xcalloc(n + 1, sizeof *mixed);
+    for (size_t i = 0; i < n; i++) {
+        mixed[i] = q->turns.v[i];
+        q->lanes[mixed[i].job->account].last++;
+    }
+    for (size_t a = 0; a < accounts; a++) {
+        q->lanes[a].first = at;
+        at += q->lanes[a].last;
+        q->lanes[a].last = q->lanes[a].first;
+    }
+    for (size_t i = 0; i < n; i++)
+        q->turns.v[q->lanes[mixed[i].job->account].last++] = mixed[i];
+    for (size_t a = 0; a < accounts; a++)
+        if (q->lanes[a].last > q->lanes[a].first + 1)
+            qsort(q->turns.v + q->lanes[a].first, q->lanes[a].last - q->lanes[a].first,
+                  sizeof *q->turns.v, by_turn);
+    free(mixed);
+}
+
 void st_queue_build(st_core *core, st_queue *q, bool in_place)
 {
     /* The order is that of the round's beginning, so whoever has aged since is yet to be put right. */
@@ -128,15 +150,7 @@ void st_queue_build(st_core *core, st_queue *q, bool in_place)
         if (ages_ms(core, job) > since_ms)
             core->age_ms = ST_MIN(core->age_ms, ages_ms(core, job));
     }
-    if (q->turns.n > 1)
-        qsort(q->turns.v, q->turns.n, sizeof *q->turns.v, by_account_turn);
-    q->lanes = st_xcalloc(core->tree->accounts.n, sizeof *q->lanes);
-    for (size_t i = 0; i < q->turns.n; i++) {
-        st_lane *l = &q->lanes[q->turns.v[i].job->account];
-        if (l->last == 0)
-            l->first = i;
-        l->last = i + 1;
-    }
+    put_in_lanes(core, q);
 }
 
 void st_queue_rewind(const st_core *core, st_queue *q)
@@ -166,14 +180,19 @@ static bool burst_before(const st_core *core, st_queue *q, int32_t a, int32_t b)
     const int32_t ids[] = {a, b};
     for (int i = 0; i < 2; i++) {
         st_lane *l = &q->lanes[ids[i]];
-        if (!l->known)
+        if (!l->known) {
             l->standing = st_share_standing(core->tree, ids[i], counts, NULL);
+            l->total = st_share_standing(core->tree, ids[i], ST_COUNTS_TOTAL, NULL);
+        }
         l->known = true;
     }
+    const st_account *x = st_tree_account(core->tree, a), *y = st_tree_account(core->tree, b);
+    if (x->priority != y->priority)
+        return x->priority > y->priority;
     int cmp = st_standing_cmp(q->lanes[a].standing, q->lanes[b].standing);
-    bool alike =
-        st_tree_account(core->tree, a)->priority == st_tree_account(core->tree, b)->priority;
-    return alike && cmp != 0 ? cmp < 0 : st_share_burst_before(core->tree, a, b, counts);
+    if (cmp == 0)
+        cmp = st_standing_cmp(q->lanes[a].total, q->lanes[b].total);
+    return cmp != 0 ? cmp < 0 : a < b;
 }
 
 static int32_t best_child(const st_core *core, st_queue *q, int32_t account, st_phase phase)

@@ -12,9 +12,9 @@ typedef enum st_phase { ST_PHASE_GUARANTEED, ST_PHASE_BURST } st_phase;
 typedef struct st_lane {
     size_t first, next, last;
     size_t left;
-    int32_t pick; /* the child whose turn it is; -1 not known */
-    bool known;   /* its standing is, while nothing starts */
-    st_standing standing;
+    int32_t pick;                /* the child whose turn it is; -1 not known */
+    bool known;                  /* its standing is, while nothing starts */
+    st_standing standing, total; /* the one of the policy, and of all it holds */
 } st_lane;
 
 typedef struct st_queue {

@@ -44,11 +44,18 @@ static uint64_t print_of(const st_grant *plan, int n)
     return h;
 }
 
+/* What is left beside it: its plan, and who is gone by its start. */
+static uint64_t number_of(const st_reservation *r)
+{
+    return st_hash_u64(st_hash_u64(st_hash_u64(r->job, r->print), (uint64_t)r->at_ms), r->by);
+}
+
 static void link_plan(st_core *core, size_t at)
 {
     st_reservation *r = &core->resv.v[at];
     cover(core);
     r->print = print_of(r->plan, r->ntasks);
+    r->number = number_of(r);
     core->nreservers += !r->also && !r->moves;
     for (int t = 0; t < r->ntasks; t++) {
         int32_t *first = &core->link_at[r->plan[t].node];

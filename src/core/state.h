@@ -15,6 +15,7 @@
  *   turn.c      what one job can do with its turn
  *   pass.c      one scheduling pass; the step
  *   yielders.c  who could be displaced, and who is leaving
+ *   standings.c where accounts stand, kept for claims
  *   claim.c     reclaim and rebalance: whom to displace; claim_right.c: who may be; claim_line.c: in
  *               what order; claim_hope.c, claim_excess.c: when it need not be asked
  *   defrag.c    who moves so that another can land
@@ -56,7 +57,8 @@ typedef struct st_reservation {
     int32_t type;
     int ntasks;
     st_grant *plan;
-    uint64_t print; /* of the plan; derived */
+    uint64_t print;  /* of the plan; derived */
+    uint64_t number; /* of the plan and its start; derived */
 } st_reservation;
 
 /* One task of a reservation's plan, in the list of its node. */
@@ -101,6 +103,21 @@ typedef struct st_whatif {
 
 typedef ST_VEC(st_job *) st_job_vec;
 
+/* A standing, as long as it is of this generation (standings.c). */
+typedef struct st_noted {
+    uint64_t generation;
+    st_standing standing;
+} st_noted;
+
+/* Where accounts stand, and where they would without one of those who could be displaced, as long as nothing is
+ * charged. */
+typedef struct st_standings {
+    uint64_t print, generation;
+    uint64_t of; /* the borrowers' version */
+    ST_VEC(st_noted) accounts;
+    ST_VEC(st_noted) without; /* by who goes and the depth of the account */
+} st_standings;
+
 /* Who could be displaced, kept from claim to claim until somebody moves (yielders.c). */
 typedef struct st_yielders {
     uint64_t version;
@@ -114,6 +131,12 @@ typedef struct st_yielders {
     size_t *ends[2];   /* the same for `open` */
     int64_t *held_m;   /* by account and type: what those of `all` hold who are in it or below */
     size_t *in_branch; /* by account: how many of `all` these are */
+    /* By type: those of `all` who are on it, or on none; and what they hold, every amount once, least first. */
+    struct {
+        st_job_vec jobs;
+        ST_VEC(int64_t) sizes_m;
+        bool known;
+    } on[ST_TYPES_MAX];
     /* Nodes that those who leave give up, as they will be, while the fleet's log stands where it
      * did. */
     ST_VEC(int32_t) left;
@@ -164,7 +187,18 @@ typedef struct st_refusal {
  * (misfit.c). */
 typedef struct st_nowhere {
     uint64_t changes[ST_TYPES_MAX];
+    int64_t lacks[ST_TYPES_MAX]; /* so many tasks more would have to fit, at least */
 } st_nowhere;
+
+/* The nodes of a type that have changed lately, and what they have free (misfit.c). */
+typedef struct st_news {
+    /* Of its changes: how many there were before the last round, after it, and when they were looked through. Two
+     * rounds, for who had its turn early in the last one has not seen what came of it. */
+    uint64_t from, mid, to;
+    uint64_t from_at, mid_at; /* where that is in the fleet's log */
+    /* By GPUs of a task: how many the nodes have room for that changed. [0]: of tasks that share GPUs, or INT32_MAX. */
+    int32_t room[ST_DEVS_MAX + 1];
+} st_news;
 
 struct st_core {
     st_policy policy;
@@ -221,6 +255,7 @@ struct st_core {
     st_idmap *misfits; /* shapes that found no place in this pass */
     /* The same from round to round: shapes by number, and those that only reservations keep out. */
     ST_VEC(st_nowhere) nowhere;
+    st_news news[ST_TYPES_MAX];
     st_idmap *numbers, *walled;
     uint64_t numbering;
     /* The claims among them. They are kept while a round is interrupted: who has the turn next must find
@@ -244,6 +279,7 @@ struct st_core {
     ST_VEC(uint64_t) fresh; /* jobs submitted since, or since the round began that is not over */
     st_job_vec leaving;     /* derived: notified or checkpointing */
     st_yielders yielders;
+    st_standings standings;
     st_hopes hopes;
     ST_VEC(st_profile *) profiles;
     ST_VEC(st_kept *) kept; /* reserved starts; reserve.h */
@@ -422,7 +458,19 @@ const st_job *st_core_first_yielder(const st_core *core, int32_t account);
  * again what is false is certain. */
 bool st_core_yield_enough(st_core *core, const st_job *job, int32_t type, st_job *const *jobs,
                           size_t n, uint8_t *ret_useful);
+/* Those of all who could be displaced who are on a type, or on none. */
+const st_job_vec *st_core_yielders_on(st_core *core, int32_t type);
+/* The most that any of them holds, and no more than `most_m`; -1 nobody does. */
+int64_t st_core_yielders_size_m(st_core *core, int32_t type, int64_t most_m);
 void st_core_yielders_done(st_core *core);
+
+/* standings.c */
+/* Nobody is thought away: what is asked from now on is kept for as long as that is so. */
+void st_standings_begin(st_core *core);
+/* Where an account stands as things are thought to be, and where it would without a job of it. */
+st_standing st_standings_of(st_core *core, int32_t account);
+st_standing st_standings_without(st_core *core, int32_t account, const st_job *job);
+void st_standings_done(st_core *core);
 
 /* claim.c */
 typedef enum st_claim_result {
@@ -487,7 +535,7 @@ void st_core_reserve_done(st_core *core);
 int st_core_collides(st_core *core, const st_job *job, int64_t end_ms, const st_grant *grants);
 /* Which reservations a job would have to respect, as a number that is 0 for none: two jobs of
  * one shape with the same number fare the same. */
-uint64_t st_core_bound_by(const st_core *core, const st_job *job, int32_t type);
+uint64_t st_core_bound_by(const st_core *core, st_job *job, int32_t type);
 /* Keep what the reservations of a pass promise with their jobs. */
 void st_core_promise(st_core *core);
 /* For how many jobs something is reserved. */

@@ -288,6 +288,20 @@ bool st_core_is_guaranteed(const st_core *core, const st_job *job, int32_t type)
            (job->shadow || st_admit_full(core->tree, job->account, &need, true) < 0);
 }
 
+/* The same of all its types, as bits of type + 1. Both phases ask, and nothing is charged in between but where
+ * somebody starts. */
+static uint32_t inside_of(const st_core *core, st_job *job)
+{
+    uint64_t print = core->tree->print + 1 + job->state;
+    if (job->inside_print == print && !job->shadow && core->shadows.n == 0)
+        return job->inside;
+    job->inside = 0;
+    job->inside_print = print;
+    ST_EACH_TYPE (core, job, t)
+        job->inside |= (uint32_t)st_core_is_guaranteed(core, job, t) << (t + 1);
+    return job->inside;
+}
+
 /* Whether the job may use its turn as a borrower at all. */
 static bool may_borrow(const st_core *core, const st_job *job)
 {
@@ -356,9 +370,10 @@ static int types_to_try(st_core *core, st_job *job, bool guaranteed, int32_t *re
 {
     int n = 0;
     st_misfit m;
+    uint32_t inside = inside_of(core, job);
     *ret_any = false;
     ST_EACH_TYPE (core, job, t) {
-        if (st_core_is_guaranteed(core, job, t) != guaranteed)
+        if ((inside >> (t + 1) & 1) != guaranteed)
             continue;
         *ret_any = true;
         bool home = guaranteed && job->shadow; /* its home is not a place like others */

@@ -30,6 +30,8 @@ bool st_core_is_misfit(st_core *core, st_job *job, int32_t type, st_misfit *ret)
 /* It found none; `blocker`: the reservation that it is for, -1 none. */
 void st_core_note_misfit(st_core *core, const st_job *job, int32_t type, const st_misfit *m,
                          int blocker);
+/* A round is over. */
+void st_core_news_age(st_core *core);
 /* A claim came to nothing. */
 void st_core_refuse(st_core *core, uint64_t key, int64_t how);
 /* Shapes that found no place are remembered until something is freed. */

@@ -64,8 +64,10 @@ static void sort(const st_core *core, st_yielders *y)
             y->sorted.v[at] = y->sorted.v[at - 1];
         y->sorted.v[at] = job;
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         y->all.v[i] = y->sorted.v[i];
+        y->all.v[i]->yields = (int32_t)i;
+    }
 }
 
 static void collect(st_core *core, st_job *job)
@@ -119,6 +121,8 @@ void st_core_refresh_yielders(st_core *core)
     }
     sort(core, y);
     add_up(core, y);
+    for (size_t t = 0; t < core->fleet->types.n; t++)
+        y->on[t].known = false;
     int64_t moment = st_core_moment(core);
     for (int owner = 0; owner <= 1; owner++) {
         size_t accounts = core->tree->accounts.n;
@@ -136,6 +140,49 @@ void st_core_refresh_yielders(st_core *core)
             y->ends[owner][a] = y->open[owner].n;
         }
     }
+}
+
+/* Put an amount among those that are known, in order; there are few. */
+static void note_size(st_core *core, int32_t type, int64_t size_m)
+{
+    st_yielders *y = &core->yielders;
+    size_t i = y->on[type].sizes_m.n;
+    while (i > 0 && y->on[type].sizes_m.v[i - 1] > size_m)
+        i--;
+    if (i > 0 && y->on[type].sizes_m.v[i - 1] == size_m)
+        return;
+    st_vec_push(&y->on[type].sizes_m, size_m);
+    for (size_t k = y->on[type].sizes_m.n - 1; k > i; k--)
+        y->on[type].sizes_m.v[k] = y->on[type].sizes_m.v[k - 1];
+    y->on[type].sizes_m.v[i] = size_m;
+}
+
+const st_job_vec *st_core_yielders_on(st_core *core, int32_t type)
+{
+    st_yielders *y = &core->yielders;
+    if (y->on[type].known)
+        return &y->on[type].jobs;
+    y->on[type].known = true;
+    st_vec_clear(&y->on[type].jobs);
+    st_vec_clear(&y->on[type].sizes_m);
+    for (size_t i = 0; i < y->all.n; i++) {
+        st_job *job = y->all.v[i];
+        if (job->type >= 0 && job->type != type)
+            continue;
+        st_vec_push(&y->on[type].jobs, job);
+        note_size(core, type, st_job_gpu_m(job));
+    }
+    return &y->on[type].jobs;
+}
+
+int64_t st_core_yielders_size_m(st_core *core, int32_t type, int64_t most_m)
+{
+    (void)st_core_yielders_on(core, type);
+    const int64_t *sizes_m = core->yielders.on[type].sizes_m.v;
+    size_t n = core->yielders.on[type].sizes_m.n;
+    while (n > 0 && sizes_m[n - 1] > most_m)
+        n--;
+    return n > 0 ? sizes_m[n - 1] : -1;
 }
 
 const st_job *st_core_first_yielder(const st_core *core, int32_t account)
@@ -217,6 +264,11 @@ void st_core_yielders_done(st_core *core)
     free(y->held_m);
     free(y->in_branch);
     st_vec_free(&y->left);
+    for (size_t t = 0; t < ST_TYPES_MAX; t++) {
+        st_vec_free(&y->on[t].jobs);
+        st_vec_free(&y->on[t].sizes_m);
+    }
+    st_standings_done(core);
     st_vec_free(&core->hopes.list);
     free(y->views);
 }

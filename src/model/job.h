@@ -165,8 +165,11 @@ typedef struct st_job {
     bool by_right;               /* of reclassing: as good as guaranteed */
     int32_t number;              /* core's, of its shape, */
     uint64_t numbered;           /* under this numbering; 0: it has none */
-    st_out out;                  /* left out of a what-if view */
-    int64_t key; /* with the policy `swap`: its key in the account's order, for claims */
+    uint32_t inside;       /* core's: types, + 1 each, on which it would be inside its floor, */
+    uint64_t inside_print; /* while the tree has this print */
+    st_out out;            /* left out of a what-if view */
+    int32_t yields;        /* core's: where it stands among those who could be displaced */
+    int64_t key;           /* with the policy `swap`: its key in the account's order, for claims */
     struct {
         uint64_t version; /* of the forecast that was asked; 0: none */
         int64_t ran_ms, p90_ms;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/macros.h"
 #include "base/mem.h"
 #include "base/mutant.h"
@@ -419,6 +420,7 @@ int st_tree_set(st_tree *tree, const st_account_spec *spec, int32_t *ret_id, st_
         st_vec_push(&parent->children, id);
     }
     assign(self, spec);
+    tree->print = st_hash_u64(tree->print, tree->accounts.n);
     if (ret_id)
         *ret_id = id;
     return 0;

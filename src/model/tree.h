@@ -129,7 +129,9 @@ typedef struct st_tree {
     ST_VEC(st_usage) usage; /* likewise, through usage_slots */
     st_idmap *usage_slots;
     st_use capacity; /* what is there and healthy, and not booked */
-    bool shrunk;     /* guarantees do not fit the capacity */
+    /* A number of what is charged and of the floors: while it is the same, or the same again, so are they. Derived. */
+    uint64_t print;
+    bool shrunk; /* guarantees do not fit the capacity */
     /* By account: what is left of its guarantee beside bookings; empty where there are none. Derived. */
     ST_VEC(st_quota) promised;
 } st_tree;

@@ -61,7 +61,7 @@ static void consider(st_placer *placer, const st_ask *ask, const st_rooms *rooms
         return;
     int32_t room = ST_MIN(rooms->room[id], ask->job->tasks);
     st_vec_push(&placer->work, (st_cand){id, room, score(placer, ask, rooms, id),
-                                         st_all_devs(placer->fleet->nodes.v[id])});
+                                         st_all_devs(placer->fleet->nodes.v[id]), 0});
 }
 
 /* The domain of `level` with the smallest room that suffices, or -1. */
@@ -110,13 +110,11 @@ typedef struct group {
     int64_t room;
 } group;
 
-static int by_domain(const void *pa, const void *pb, void *arg)
+static int by_domain(const void *pa, const void *pb)
 {
     const st_cand *a = pa, *b = pb;
-    const int32_t *domain = arg;
-    int32_t da = domain[a->node], db = domain[b->node];
-    if (da != db)
-        return da < db ? -1 : 1;
+    if (a->domain != b->domain)
+        return a->domain < b->domain ? -1 : 1;
     return a->node < b->node ? -1 : a->node > b->node;
 }
 
@@ -127,18 +125,16 @@ static int fill(st_placer *placer, const st_ask *ask, st_topo level, st_cand *ca
 {
     if (level >= ST_TOPO_NODE)
         return fill_nodes(placer, ask, cands, n, want, ret);
-    int32_t *domain = st_xcalloc(placer->fleet->nodes.n, sizeof *domain);
     for (size_t i = 0; i < n; i++)
-        domain[cands[i].node] = placer->fleet->nodes.v[cands[i].node]->place[level];
-    qsort_r(cands, n, sizeof *cands, by_domain, domain);
+        cands[i].domain = placer->fleet->nodes.v[cands[i].node]->place[level];
+    qsort(cands, n, sizeof *cands, by_domain);
     ST_VEC(group) groups = {0};
     for (size_t i = 0; i < n; i++) {
-        if (i == 0 || domain[cands[i].node] != domain[cands[i - 1].node])
+        if (i == 0 || cands[i].domain != cands[i - 1].domain)
             st_vec_push(&groups, (group){i, i, 0});
         groups.v[groups.n - 1].to = i + 1;
         groups.v[groups.n - 1].room += cands[i].room;
     }
-    free(domain);
 
     int done = 0;
     while (done < want && groups.n > 0) {
@@ -174,7 +170,7 @@ static int64_t collect_nvlink(st_placer *placer, const st_ask *ask, const st_roo
         room += r;
         if (r > 0)
             st_vec_push(&placer->work,
-                        (st_cand){node->id, r, score(placer, ask, rooms, node->id), devs});
+                        (st_cand){node->id, r, score(placer, ask, rooms, node->id), devs, 0});
     }
     return room;
 }
@@ -269,7 +265,7 @@ static bool place_one_node(st_placer *placer, const st_ask *ask, st_rooms *rooms
     int32_t id = best_node(placer, ask, rooms);
     if (id < 0)
         return false;
-    st_cand cand = {id, ask->job->tasks, 0, st_all_devs(placer->fleet->nodes.v[id])};
+    st_cand cand = {id, ask->job->tasks, 0, st_all_devs(placer->fleet->nodes.v[id]), 0};
     st_place_devices(placer, ask, &cand, ask->job->tasks, ret);
     return true;
 }
@@ -321,7 +317,7 @@ static bool place_on_own_nodes(st_placer *placer, const st_ask *ask, int32_t dom
         if ((!ask->ever && node->state != ST_NODE_READY) ||
             !st_place_allowed(placer, node, job, ask->type))
             return false;
-        st_cand cand = {node->id, 0, 0, st_all_devs(node)};
+        st_cand cand = {node->id, 0, 0, st_all_devs(node), 0};
         if (domain >= 0)
             cand.devs = st_nvlink_devs(node, domain);
         cand.room = st_place_room(placer, node, job, st_ask_view(ask, node), cand.devs);

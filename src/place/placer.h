@@ -7,9 +7,10 @@
 
 typedef struct st_cand {
     int32_t node;
-    int32_t room;  /* tasks it can take */
-    int64_t score; /* lower is better */
-    uint16_t devs; /* devices it may use */
+    int32_t room;   /* tasks it can take */
+    int64_t score;  /* lower is better */
+    uint16_t devs;  /* devices it may use */
+    int32_t domain; /* scratch: which one of the level at hand it is in */
 } st_cand;
 
 #define ST_ROOM_MAX (1 << 20)
