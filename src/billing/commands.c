@@ -128,7 +128,7 @@ static int run_plan(st_tx *tx, st_cmd *cmd, st_err *err)
     ST_CLEANUP(st_freep) char *account = st_xstrdup(c->plan.account);
     st_entry e = {.kind = ST_ENTRY_PLAN, .account = account[0] ? c->plan.account : ST_BOOK_FLEET};
     char buf[ST_NAME_MAX + 1];
-    int32_t id;
+    int32_t id = 0;
     int r = need_there(tx, account, &id, err);
 
     if (r == 0) /* a plan is of a book */
