@@ -1,7 +1,7 @@
 /*
  * A set as one blob (series/series.h).
  *
- * One byte: 'p' plain or 'z' packed with zstd, which is taken where it is shorter. Then, as numbers of seven bits a byte:
+ * One byte: 'P' plain or 'Z' packed with zstd, which is taken where it is shorter; other units have other letters. Then, as numbers of seven bits a byte:
  * how many rows; their ids, each less the one before; and for each column that any row has, from 1, its number, which
  * rows have it (0: all; 1: a bit each follows), and the values in the column's units, zigzag. A 0 ends the columns.
  * Values of one column stand together because they are alike.
@@ -85,10 +85,10 @@ void st_series_encode(st_series_kind kind, const st_series_set *set, st_strbuf *
     ST_CLEANUP(st_freep) char *packed = st_xmalloc(room);
     n = ZSTD_compress(packed, room, plain.s, plain.n, LEVEL);
     if (ZSTD_isError(n) || n >= plain.n) {
-        st_strbuf_addc(out, 'p');
+        st_strbuf_addc(out, 'P');
         st_strbuf_addn(out, plain.s, plain.n);
     } else {
-        st_strbuf_addc(out, 'z');
+        st_strbuf_addc(out, 'Z');
         st_strbuf_addn(out, packed, n);
     }
 }
@@ -178,9 +178,9 @@ int st_series_decode(st_series_kind kind, const void *data, size_t n, st_series_
     ST_CLEANUP(st_freep) char *plain = NULL;
     ST_CLEANUP(st_series_set_done) st_series_set set = {0};
     reader r = {.p = p + 1, .n = n > 0 ? n - 1 : 0};
-    bool good = n > 0 && (p[0] == 'p' || p[0] == 'z');
+    bool good = n > 0 && (p[0] == 'P' || p[0] == 'Z');
 
-    if (good && p[0] == 'z') {
+    if (good && p[0] == 'Z') {
         unsigned long long size = ZSTD_getFrameContentSize(r.p, r.n);
 
         good = size != ZSTD_CONTENTSIZE_UNKNOWN && size != ZSTD_CONTENTSIZE_ERROR && size > 0 &&

@@ -106,7 +106,8 @@ const st_series_row *st_series_find(const st_series_set *set, uint64_t id)
     return NULL;
 }
 
-/* Of devices and jobs there are many: a tenth of a second, 100 J and a GiB for a second are what their charts show. */
+/* Of devices and jobs there are many, and what was measured of them is never the same twice: a tenth of a second, 100 J and a
+ * GiB for a second are what their charts show. What they had is mostly the same, so it is as fine as time is. */
 int64_t st_series_unit(st_series_kind kind, st_series_column column)
 {
     bool many = kind != ST_SERIES_ACCOUNT;
@@ -118,9 +119,7 @@ int64_t st_series_unit(st_series_kind kind, st_series_column column)
     case ST_SERIES_FLOOR:
     case ST_SERIES_SHARE:
     case ST_SERIES_WANTED:
-        return many ? 100000 : 1000;
-    case ST_SERIES_WATCHED:
-    case ST_SERIES_AWAY:
+        return 1000;
     case ST_SERIES_SEEN:
     case ST_SERIES_BUSY:
     case ST_SERIES_POWERED:
@@ -130,6 +129,8 @@ int64_t st_series_unit(st_series_kind kind, st_series_column column)
         return many ? 100000 : 1000;
     case ST_SERIES_MEMORY:
         return many ? 1024 : 1;
+    case ST_SERIES_WATCHED:
+    case ST_SERIES_AWAY:
     case ST_SERIES_RUNNING:
     case ST_SERIES_WAITING:
     case ST_SERIES_SPENT:

@@ -82,11 +82,11 @@ static void other_bytes_are_refused_or_a_set(void **state)
     }
     assert_true(refused > 700); /* at least those that were cut short */
     assert_fails(
-        st_series_decode(ST_SERIES_JOB, "p\xff\xff\xff\xff\x7f", 6, &(st_series_set){0}, &err),
+        st_series_decode(ST_SERIES_JOB, "P\xff\xff\xff\xff\x7f", 6, &(st_series_set){0}, &err),
         ST_ECORRUPT, "damaged");
     /* One row, and twice the same column. */
     assert_fails(
-        st_series_decode(ST_SERIES_JOB, "p\1\1\1\0\2\1\0\2\0", 10, &(st_series_set){0}, &err),
+        st_series_decode(ST_SERIES_JOB, "P\1\1\1\0\2\1\0\2\0", 10, &(st_series_set){0}, &err),
         ST_ECORRUPT, "damaged");
     assert_fails(st_series_decode(ST_SERIES_JOB, "", 0, &(st_series_set){0}, &err), ST_ECORRUPT,
                  "damaged");
