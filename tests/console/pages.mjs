@@ -334,6 +334,7 @@ async function measured(job) {
   check([...seen].some(half), `along the chart: ${[...seen]}`);
   check((await charts.first().locator("path.line0").last().getAttribute("d")).startsWith("M"), "nothing is drawn");
   await page.getByText("As a table").first().click();
+  await page.locator("details table tbody tr").first().waitFor();
   const cells = await page.locator("details table tbody td:nth-child(2)").allTextContents();
   check(cells.some(half) && !cells.includes("0"), `the table: ${cells.slice(0, 20)}`);
   check((await page.locator("details table tbody td:nth-child(3)").allTextContents()).some((t) => Math.abs(parseFloat(t) - 3) < 0.3), "no memory in the table");
