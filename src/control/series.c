@@ -13,15 +13,16 @@
 #include "base/mem.h"
 #include "control/series_look.h"
 
-#define NICE        10
-#define STEP_MIN_MS 1000
-#define LOOKS       6     /* in a bucket, but no further apart than */
-#define LOOK_MS     10000 /* this */
-#define LOOK_MIN_MS 50
-#define SLACK_MS    3000  /* three looks and this: nobody was looking */
-#define PENDING_MAX 20000 /* blobs that the store did not take; the oldest go */
-#define WINDOWS_MAX 32    /* wide buckets made in one go, when many are missing */
-#define PRUNED_MAX  20    /* narrow buckets removed in one go */
+#define NICE         10
+#define STEP_MIN_MS  1000
+#define LOOKS        6     /* in a bucket, but no further apart than */
+#define LOOK_MS      10000 /* this */
+#define LOOK_MIN_MS  50
+#define SLACK_MS     3000   /* three looks and this: nobody was looking */
+#define PENDING_MAX  20000  /* blobs that the store did not take; the oldest go */
+#define MEASURES_MAX 262144 /* that wait for a state to look at; more are forgotten */
+#define WINDOWS_MAX  32     /* wide buckets made in one go, when many are missing */
+#define PRUNED_MAX   20     /* narrow buckets removed in one go */
 
 struct st_gatherer {
     st_control *ctl;
@@ -427,6 +428,9 @@ int st_gatherer_look(st_gatherer *g, st_err *err)
     if (engine && engine->ops->measures)
         engine->ops->measures(engine, &g->measures);
     r = st_control_read(g->ctl, ST_READ_SHARED, 0, look, g, NULL, err);
+    /* Nobody knows whose they are while there is no state to look at. */
+    if (r < 0 && g->measures.list.n > MEASURES_MAX)
+        st_vec_clear(&g->measures.list);
     if (r < 0 || !g->closed)
         return r;
     g->closed = false;
