@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/money_metrics.h"
 #include "api/park.h"
 #include "api/sessions.h"
 #include "api/state.h"
@@ -348,6 +349,7 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     api->agent_park = st_park_new();
     api->challenges = st_challenges_new();
     api->points = st_points_new();
+    api->money_pages = st_money_pages_new();
     api->sessions = st_sessions_new(session_gone, api);
     api->zones = st_zones_new(st_zones_dir());
     api->usages = st_usages_new(ST_USAGES_ROWS);
@@ -392,6 +394,7 @@ void st_api_free(st_api *api)
     st_hub_free(api->hub);
     st_challenges_free(api->challenges);
     st_points_free(api->points);
+    st_money_pages_free(api->money_pages);
     st_sessions_free(api->sessions);
     st_zones_free(api->zones);
     st_usages_free(api->usages);

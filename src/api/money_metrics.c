@@ -3,13 +3,24 @@
  * are the ledger's and what runs is added as if it ended now; the store is not read.
  *
  * Costs and times are of an account alone, so that they can be added up; budgets are of it and all below it.
+ *
+ * With 12,000 running jobs that is 20 ms of a processor, and several monitoring systems ask for the same. So what was
+ * written for an account is kept for a second, as long as the state is the same.
  */
 #include "api/money_metrics.h"
 
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "billing/money.h"
 #include "control/control.h"
+
+#define PAGES    8
+#define KEEP_MS  1000
+#define TEXT_MAX ((size_t)4 << 20) /* longer ones are written anew */
 
 #define MGPU_MS_PER_MILLI_SECOND INT64_C(1000) /* milli-GPU x ms to thousandths of a GPU-second */
 
@@ -105,7 +116,86 @@ static int budgets(const st_question *q, const st_core *core, st_metrics *m, st_
     return st_tx_budgets(q->tx, q->who.account, add_budget, &v, err);
 }
 
-int st_money_metrics(const st_question *q, const st_core *core, st_metrics *m, st_err *err)
+/* ---- what was written lately ------------------------------------------------------------------ */
+
+typedef struct page {
+    char account[ST_NAME_MAX + 1]; /* the caller's; everybody with it sees the same */
+    uint64_t state;
+    int64_t at_ms;
+    st_strbuf text;
+} page;
+
+struct st_money_pages {
+    pthread_mutex_t lock;
+    page v[PAGES];
+    size_t next; /* to be written over */
+};
+
+st_money_pages *st_money_pages_new(void)
+{
+    st_money_pages *pages = st_xcalloc(1, sizeof *pages);
+
+    ST_ASSERT(pthread_mutex_init(&pages->lock, NULL) == 0);
+    return pages;
+}
+
+void st_money_pages_free(st_money_pages *pages)
+{
+    if (!pages)
+        return;
+    for (size_t i = 0; i < PAGES; i++)
+        st_strbuf_done(&pages->v[i].text);
+    pthread_mutex_destroy(&pages->lock);
+    free(pages);
+}
+
+/* With the lock held. */
+static page *find_page(st_money_pages *pages, const char *account)
+{
+    for (size_t i = 0; i < PAGES; i++)
+        if (pages->v[i].text.n > 0 && strcmp(pages->v[i].account, account) == 0)
+            return &pages->v[i];
+    return NULL;
+}
+
+static bool take_page(const st_question *q, st_strbuf *out)
+{
+    st_money_pages *pages = q->api->money_pages;
+    int64_t now = st_tx_now(q->tx);
+    const page *p;
+    bool good;
+
+    pthread_mutex_lock(&pages->lock);
+    p = find_page(pages, q->who.account);
+    good = p && p->state == st_tx_state(q->tx) && now >= p->at_ms && now - p->at_ms < KEEP_MS;
+    if (good)
+        st_strbuf_addn(out, p->text.s, p->text.n);
+    pthread_mutex_unlock(&pages->lock);
+    return good;
+}
+
+static void keep_page(const st_question *q, const char *text, size_t n)
+{
+    st_money_pages *pages = q->api->money_pages;
+    page *p;
+
+    if (n > TEXT_MAX)
+        return;
+    pthread_mutex_lock(&pages->lock);
+    p = find_page(pages, q->who.account);
+    if (!p)
+        p = &pages->v[pages->next++ % PAGES];
+    snprintf(p->account, sizeof p->account, "%s", q->who.account);
+    p->state = st_tx_state(q->tx);
+    p->at_ms = st_tx_now(q->tx);
+    st_strbuf_clear(&p->text);
+    st_strbuf_addn(&p->text, text, n);
+    pthread_mutex_unlock(&pages->lock);
+}
+
+/* ---- all of it -------------------------------------------------------------------------------- */
+
+static int write_page(const st_question *q, const st_core *core, st_metrics *m, st_err *err)
 {
     st_bill bill = {0};
     int r = st_tx_bill(q->tx, q->who.account, NULL, &bill, err);
@@ -116,4 +206,17 @@ int st_money_metrics(const st_question *q, const st_core *core, st_metrics *m, s
     gpu_seconds(&bill, m);
     st_bill_done(&bill);
     return budgets(q, core, m, err);
+}
+
+int st_money_metrics(const st_question *q, const st_core *core, st_metrics *m, st_err *err)
+{
+    size_t begin = m->out->n;
+    int r;
+
+    if (take_page(q, m->out))
+        return 0;
+    r = write_page(q, core, m, err);
+    if (r == 0)
+        keep_page(q, m->out->s + begin, m->out->n - begin);
+    return r;
 }

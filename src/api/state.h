@@ -18,6 +18,7 @@ typedef struct st_challenges st_challenges;
 typedef struct st_hub st_hub;
 typedef struct st_park st_park;
 typedef struct st_points st_points;
+struct st_money_pages;
 typedef struct st_sessions st_sessions;
 typedef struct st_usages st_usages;
 typedef struct st_work st_work;
@@ -44,11 +45,12 @@ struct st_api {
     st_work *lab;                  /* those that are tried out first: dry runs, what-if */
     st_usages *usages;             /* books that are added up (api/usages.h) */
     st_challenges *challenges;
-    st_sessions *sessions;      /* of browsers (api/sessions.h) */
-    st_zones *zones;            /* time zones by name */
-    st_points *points;          /* the log of checkpoints */
-    pthread_mutex_t lock;       /* of the readers */
-    ST_VEC(st_store *) readers; /* idle connections to the store */
+    st_sessions *sessions;              /* of browsers (api/sessions.h) */
+    st_zones *zones;                    /* time zones by name */
+    st_points *points;                  /* the log of checkpoints */
+    struct st_money_pages *money_pages; /* api/money_metrics.h */
+    pthread_mutex_t lock;               /* of the readers */
+    ST_VEC(st_store *) readers;         /* idle connections to the store */
 };
 
 /* Roles of the table, as bits. */

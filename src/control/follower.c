@@ -45,6 +45,7 @@ struct st_follower {
     uint64_t ticket, serving; /* under turn_lock */
     st_replay replay;         /* the thread's */
     int64_t position;
+    uint64_t state; /* which one it is; likewise under lock */
 
     /* The loop's. The gate may be held by a thread that has to leave its processor to others: what cannot be handed over
      * at once waits here, and the loop goes on. */
@@ -230,6 +231,7 @@ static int play(st_follower *fl, const feed *f, st_err *err)
     enter(fl, true);
     r = f->seed ? play_seed(fl, f, err) : play_row(fl, f, err);
     fl->position = fl->copy->log_seq = f->seq;
+    fl->state++;
     pthread_rwlock_unlock(&fl->lock);
     return r;
 }
@@ -611,6 +613,11 @@ int st_control_read(st_control *ctl, st_read_how how, int64_t at_least, st_read_
     }
     pthread_rwlock_unlock(&fl->lock);
     return r;
+}
+
+uint64_t st_tx_state(const st_tx *tx)
+{
+    return tx->ctl->follower->state;
 }
 
 int64_t st_control_position(st_control *ctl)

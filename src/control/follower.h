@@ -30,6 +30,10 @@ typedef int st_read_fn(void *ctx, st_tx *tx, st_err *err);
 int st_control_read(st_control *ctl, st_read_how how, int64_t at_least, st_read_fn *fn, void *ctx,
                     int64_t *ret_position, st_err *err);
 
+/* In a question: which state it is. Another number is another state, also at the same position, and the same one is the
+ * same but for the time. */
+uint64_t st_tx_state(const st_tx *tx);
+
 /* The last row of the log that is durable; from any thread. */
 int64_t st_control_position(st_control *ctl);
 

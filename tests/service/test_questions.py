@@ -111,6 +111,25 @@ def packed(owner):
     check(answer.status == 200 and answer.header("Content-Encoding") is None, "a POST was packed")
 
 
+def money_metrics(stintd, owner):
+    """Sums of money are kept for a moment: never across a change, never for another account."""
+    readers = {}
+    for name in ("left", "right"):
+        owner.make("/v1/accounts", {"name": name})
+        readers[name] = stintd.client(token(owner, name, "prom", "viewer")["token"])
+    for cap in range(20, 32):
+        changed = owner.call("PUT", "/v1/accounts/left/plan", {"cap": str(cap)})
+        check(changed.status == 200, "a cap: %s", changed.text)
+        for reader in (owner, readers["right"], readers["left"], readers["left"]):
+            text = reader.get("/metrics").text
+            sample = re.search(r'(?m)^stint_account_budget_dollars\{account="left",[^}]*what="cap"\} ([0-9.]+)$', text)
+            if reader is readers["right"]:
+                theirs = [line for line in text.splitlines() if re.search(r'(account|parent)="left"', line)]
+                check(theirs == [], "right reads of left: %s", theirs)
+            else:
+                check(sample and float(sample.group(1)) == cap, "a cap of %d: %s", cap, sample)
+
+
 def whatif(stintd, owner):
     admin = stintd.client(token(owner, "team", "boss", "admin")["token"])
     member = stintd.client(token(owner, "team", "ann", "member")["token"])
@@ -168,6 +187,7 @@ def play(stintd):
     positions(stintd, owner)
     whatif(stintd, owner)
     packed(owner)
+    money_metrics(stintd, owner)
 
 
 def run(program):
