@@ -51,8 +51,9 @@ typedef struct codec {
 
 static inline void io_u64(codec *c, uint64_t *v)
 {
-    uint64_t le = htole64(*v);
+    uint64_t le;
     if (c->out) {
+        le = htole64(*v);
         st_strbuf_addn(c->out, (const char *)&le, 8);
         return;
     }
