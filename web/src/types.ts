@@ -47,7 +47,7 @@ export type Bill = {
   lines: BillLine[];
 };
 export type Booking = {
-  id: string; name: string; account: string; user: string; state: string; degraded: boolean; from: string; to: string; zone: string; type: string;
+  id: string; name: string; account: string; user: string; state: string; degraded: boolean; ready: string | null; reason: string | null; from: string; to: string; zone: string; type: string;
   tasks: number; gpus: number; pool: string | null; series: string | null; held_until?: string | null; price?: { amount: string } | null; cancel_fee?: string | null;
 };
 export type Entry = {

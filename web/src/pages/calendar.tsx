@@ -20,7 +20,9 @@ function monday(text: string | null): Date {
 
 type Quote = { id: string; state: string; held_until: string; bookings: { id: string; from: string; to: string }[] };
 type Price = { amount: string; gpu_hour: string; discounts: Record<string, string> };
-type Window = { fits: boolean; why?: string; not_available_from?: string | null; earlier?: string | null; later?: string | null; fewer_gpus?: number; other_types?: string[]; price: Price | null };
+type Window = { fits: boolean; why?: string; detail?: string; not_available_from?: string | null; earlier?: string | null; later?: string | null; fewer_gpus?: number; other_types?: string[]; price: Price | null };
+/** "driver=550 storage=nvme" as labels; what is none of that is sent as it is, and refused with a sentence. */
+const labels = (text: string) => Object.fromEntries(text.split(/[\s,]+/).filter(Boolean).map((w) => [w.split("=")[0], w.split("=").slice(1).join("=")]));
 const WHY: Record<string, string> = {
   past: "It begins before now.", horizon: "It begins further ahead than bookings may.", length: "It is empty, or longer than bookings may be.",
   share: "All bookings together would have more than they may.", account_share: "The account's bookings would have more than they may.",
@@ -34,6 +36,8 @@ function Book({ draft, done }: { draft: Draft; done: () => void }) {
   const types = useGet<{ types: { name: string }[] }>("/v1/types", false), accounts = useGet<{ accounts: { name: string }[] }>("/v1/accounts", false);
   const [from, setFrom] = useState(draft.from), [to, setTo] = useState(draft.to);
   const [type, setType] = useState(""), [each, setEach] = useState("8"), [tasks, setTasks] = useState("1"), [account, setAccount] = useState(""), [title, setTitle] = useState("");
+  const images = useGet<{ images: { name: string }[] }>("/v1/images", false);
+  const [needs, setNeeds] = useState(""), [image, setImage] = useState(""), [alone, setAlone] = useState(false);
   const [quote, setQuote] = useState<Quote>(), [seen, setSeen] = useState<Window>(), [error, setError] = useState<Error>(), [busy, setBusy] = useState(false);
   useEffect(() => { setFrom(draft.from); setTo(draft.to); }, [draft.from, draft.to]);
   const own = who.value?.account, first = own ? "" : accounts.value?.accounts[0]?.name ?? ""; // who stands at the cluster has none
@@ -49,6 +53,7 @@ function Book({ draft, done }: { draft: Draft; done: () => void }) {
     const wanted = {
       type: kind, gpus: Number(each), tasks: Number(tasks), from: from.replace("T", " "), to: to.replace("T", " "), zone,
       ...((account || first) && { account: account || first }), ...(title && { name: title }),
+      ...(needs.trim() && { require: labels(needs) }), ...(image && { image }), ...(alone && { dedicated: true }),
     };
     const tried = await send<{ fits: boolean; windows: Window[] }>("POST", "/v1/bookings?dry_run=true", wanted);
     setSeen(tried!.windows[0]);
@@ -72,10 +77,13 @@ function Book({ draft, done }: { draft: Draft; done: () => void }) {
           <label class="field"><span>Tasks</span><input type="number" min={1} max={4096} value={tasks} onInput={(e) => setTasks(e.currentTarget.value)} /></label>
           <label class="field"><span>Account</span><select value={account || first} onChange={(e) => setAccount(e.currentTarget.value)}>{own && <option value="">yours</option>}{accounts.value?.accounts.map((a) => <option key={a.name}>{a.name}</option>)}</select></label>
           <label class="field"><span>Name</span><input value={title} maxLength={63} onInput={(e) => setTitle(e.currentTarget.value)} /></label>
+          <label class="field"><span>Labels of the nodes</span><input value={needs} placeholder="driver=550 storage=nvme" onInput={(e) => setNeeds(e.currentTarget.value)} /></label>
+          <label class="field"><span>Image ready on them</span><select value={image} onChange={(e) => setImage(e.currentTarget.value)}><option value="">none</option>{images.value?.images.map((i) => <option key={i.name}>{i.name}</option>)}</select></label>
+          <label class="field"><span>Dedicated nodes</span><input type="checkbox" checked={alone} onChange={(e) => setAlone(e.currentTarget.checked)} /></label>
           <div class="field"><span>&nbsp;</span><button type="submit" class="main" disabled={busy || !kind}>Get a quote</button></div>
           {seen && !seen.fits && (
             <div class="verdict bad wide" role="status">
-              <b>It does not fit.</b> {WHY[seen.why ?? ""] ?? seen.why}
+              <b>It does not fit.</b> {seen.detail ?? WHY[seen.why ?? ""] ?? seen.why}
               <div class="menu">
                 {seen.earlier && <button type="button" onClick={() => shift(seen.earlier!)}>Earlier: {name.format(new Date(seen.earlier))} {clock(new Date(seen.earlier))}</button>}
                 {seen.later && <button type="button" onClick={() => shift(seen.later!)}>Later: {name.format(new Date(seen.later))} {clock(new Date(seen.later))}</button>}
@@ -186,9 +194,9 @@ export function Calendar() {
           <Card title="The same as a list" wide>
             {d.bookings.length === 0 ? <Empty>Nothing is booked in this week.</Empty> : (
               <table>
-                <thead><tr><th>Booking</th><th>Account</th><th>State</th><th class="n">GPUs</th><th>Type</th><th>When</th><th><span class="hide">Change</span></th></tr></thead>
+                <thead><tr><th>Booking</th><th>Account</th><th>State</th><th>Nodes</th><th class="n">GPUs</th><th>Type</th><th>When</th><th><span class="hide">Change</span></th></tr></thead>
                 <tbody>{d.bookings.map((b) => (
-                  <tr key={b.id} class={pick?.id === b.id ? "at" : ""}><td>{b.name} <small><code>{b.id}</code></small></td><td>{b.account}</td><td><State of={b.degraded ? "degraded" : b.state} /></td><td class="n">{b.tasks * b.gpus}</td><td>{b.type}</td><td>{when(b)}</td><td>{mayChange() && !gone.includes(b.state) && <button type="button" onClick={() => { setPick(b); setAsking(true); }}>Cancel…</button>}</td></tr>
+                  <tr key={b.id} class={pick?.id === b.id ? "at" : ""}><td>{b.name} <small><code>{b.id}</code></small></td><td>{b.account}</td><td><State of={b.degraded ? "degraded" : b.state} /></td><td>{b.ready ?? ""}{b.reason && <small> {b.reason}</small>}</td><td class="n">{b.tasks * b.gpus}</td><td>{b.type}</td><td>{when(b)}</td><td>{mayChange() && !gone.includes(b.state) && <button type="button" onClick={() => { setPick(b); setAsking(true); }}>Cancel…</button>}</td></tr>
                 ))}</tbody>
               </table>
             )}
