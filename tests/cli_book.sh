@@ -20,6 +20,8 @@ try 6 'not available from 2027-06-01' book --gpus 128 --type h100 --from 2027-06
 try 6 'overcommitted\|fits\|free for all\|does not fit' book --gpus 128 --type h100 --from 2027-06-01 --for 1d --zone UTC
 [ "$("$stint" book list -o csv | wc -l)" = 2 ] || fail "a refused booking is listed"
 
+try 6 'refused: it begins further ahead than the policy booking_horizon' book $gpus --from +400d --for 1d --dry-run
+
 # A quote is held, confirmed once.
 held=$("$stint" book $gpus --from 2027-07-01 --for 1d --zone UTC --hold 2>"$tmp/err")
 grep -q 'held until' "$tmp/err" || fail "a hold does not say until when"

@@ -268,6 +268,12 @@ static void quote_json(st_question *q, const st_core *core, const booking *b, si
 {
     const st_fleet *fleet = st_core_fleet(core);
     st_strbuf *out = &q->out;
+    /* Of those that have nothing to do with what is there. */
+    static const char *const never[] = {
+#define X(id, name, about) [id] = about,
+        ST_BOOK_TABLE(X)
+#undef X
+    };
     bool fits = quote->why == ST_BOOK_OK, first = true;
     char over[ST_BOOK_OVER_TEXT];
 
@@ -282,8 +288,10 @@ static void quote_json(st_question *q, const st_core *core, const booking *b, si
             st_out_text(
                 out, "detail",
                 st_core_book_over_text(core, &quote->over, st_question_root(q, core), over));
+        else if (quote->why < ST_BOOK_QUOTA)
+            st_out_text(out, "detail", never[quote->why]);
         out_moment(out, "not_available_from", b->tz,
-                   quote->why == ST_BOOK_QUOTA ? ST_TIME_NEVER : quote->at_ms);
+                   quote->why <= ST_BOOK_QUOTA ? ST_TIME_NEVER : quote->at_ms);
         out_moment(out, "earlier", b->tz, quote->earlier_ms);
         out_moment(out, "later", b->tz, quote->later_ms);
         st_out_int(out, "fewer_gpus", (int64_t)quote->fewer * b->book.spec.gpus);
