@@ -162,12 +162,16 @@ async function books(page) {
   await page.getByLabel("Tasks").fill("1");
   await page.getByLabel("GPUs per task").fill("1");
   await page.getByLabel("Name").fill("demo-day");
+  for (const { name } of (await api(tokens.owner, "GET", "/v1/nodes")).nodes)
+    await api(tokens.owner, "PATCH", `/v1/nodes/${name}/labels`, { set: { network: "ib" } });
+  await page.getByLabel("Labels of the nodes").fill("network=ib");
   await page.getByRole("button", { name: "Get a quote" }).click();
   await page.getByText("can be had").waitFor();
   await page.getByRole("button", { name: "Confirm" }).click();
   const { bookings } = await api(tokens.member, "GET", "/v1/bookings");
   check(bookings.some((b) => b.name === "demo-day"), "no booking was made");
-  const from = new Date(bookings.find((b) => b.name === "demo-day").from);
+  const made = bookings.find((b) => b.name === "demo-day"), from = new Date(made.from);
+  check(made.require.network === "ib" && made.ready === "planned", `it requires ${JSON.stringify(made.require)} and is ${made.ready}`);
   await page.evaluate((w) => { location.hash = `#/calendar?week=${w}`; }, from.toISOString().slice(0, 10));
   await page.locator(".slot").filter({ hasText: "demo-day" }).first().waitFor();
   await page.getByRole("row").filter({ hasText: "demo-day" }).getByRole("button", { name: "Cancel…" }).click();
@@ -334,7 +338,7 @@ async function measured(job) {
   check([...seen].some(half), `along the chart: ${[...seen]}`);
   check((await charts.first().locator("path.line0").last().getAttribute("d")).startsWith("M"), "nothing is drawn");
   await page.getByText("As a table").first().click();
-  await page.locator("details table tbody tr").first().waitFor();
+  await page.locator("details table tbody td:nth-child(2)").first().waitFor();
   const cells = await page.locator("details table tbody td:nth-child(2)").allTextContents();
   check(cells.some(half) && !cells.includes("0"), `the table: ${cells.slice(0, 20)}`);
   check((await page.locator("details table tbody td:nth-child(3)").allTextContents()).some((t) => Math.abs(parseFloat(t) - 3) < 0.3), "no memory in the table");
