@@ -342,6 +342,7 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     api->lists = st_work_new(LISTERS, ASKS_WAITING, ASK_NICE);
     api->bodies = st_work_new(LISTERS, ASKS_WAITING, ASK_NICE);
     api->lab = st_work_new(LABS, LABS_WAITING, LAB_NICE);
+    api->history = st_moments_new();
     api->hub = st_hub_new(api);
     const st_rules_options rules = {.types = gpu_types, .ctx = api};
     api->rules = st_rules_new(&rules);
@@ -386,6 +387,7 @@ void st_api_free(st_api *api)
     st_work_free(api->lists);
     st_work_free(api->bodies);
     st_work_free(api->lab);
+    st_moments_free(api->history);
     st_http_server_free(api->server);
     st_http_server_free(api->agents);
     free(api->agent_routes);

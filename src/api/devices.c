@@ -67,29 +67,34 @@ static void runs_json(const st_fleet *fleet, st_strbuf *out)
     st_strbuf_addc(out, ']');
 }
 
-static int fill_devices(st_question *q, st_core *core, st_err *err)
+void st_api_map_json(const st_core *core, int32_t root, st_strbuf *out)
 {
     const st_fleet *fleet = st_core_fleet(core);
-    int32_t root = st_question_root(q, core);
     const char *sep = "";
 
-    (void)err;
-    st_strbuf_addc(&q->out, '{');
-    runs_json(fleet, &q->out);
-    st_out_raw(&q->out, "nodes", "[");
+    runs_json(fleet, out);
+    st_out_raw(out, "nodes", "[");
     for (size_t i = 0; i < fleet->nodes.n; i++) {
         if (fleet->nodes.v[i]->state == ST_NODE_REMOVED)
             continue;
-        st_strbuf_add(&q->out, sep);
-        st_quote_json(&q->out, fleet->nodes.v[i]->name);
+        st_strbuf_add(out, sep);
+        st_quote_json(out, fleet->nodes.v[i]->name);
         sep = ",";
     }
-    st_strbuf_addc(&q->out, ']');
-    st_out_raw(&q->out, "devices", "\"");
+    st_strbuf_addc(out, ']');
+    st_out_raw(out, "devices", "\"");
     for (size_t i = 0; i < fleet->nodes.n; i++)
         if (fleet->nodes.v[i]->state != ST_NODE_REMOVED)
-            devices_of(core, fleet->nodes.v[i], root, &q->out);
-    st_strbuf_add(&q->out, "\"}");
+            devices_of(core, fleet->nodes.v[i], root, out);
+    st_strbuf_addc(out, '"');
+}
+
+static int fill_devices(st_question *q, st_core *core, st_err *err)
+{
+    (void)err;
+    st_strbuf_addc(&q->out, '{');
+    st_api_map_json(core, st_question_root(q, core), &q->out);
+    st_strbuf_addc(&q->out, '}');
     return 0;
 }
 
@@ -100,14 +105,10 @@ void st_api_devices(st_call *call, void *ctx)
 
 /* ---- counts -------------------------------------------------------------------------------------- */
 
-static int fill_counts(st_question *q, st_core *core, st_err *err)
+void st_api_states_json(const st_core *core, int32_t root, st_strbuf *out)
 {
     int64_t jobs[ST_JOB_STATE_COUNT] = {0}, gpu_m[ST_JOB_STATE_COUNT] = {0};
-    int32_t root = st_question_root(q, core);
-    int r = q->name[0] ? st_question_account(q, core, q->name, &root, err) : 0;
 
-    if (r < 0)
-        return r;
     for (size_t i = 0; i < st_core_njobs(core); i++) {
         const st_job *job = st_core_job_at(core, i);
 
@@ -116,17 +117,28 @@ static int fill_counts(st_question *q, st_core *core, st_err *err)
         jobs[job->state]++;
         gpu_m[job->state] += st_job_gpu_m(job);
     }
+    st_out_raw(out, "states", "{");
+    for (int s = 0; s <= ST_JOB_PAUSED; s++) {
+        st_strbuf_addf(out, "%s\"%s\":{", s ? "," : "", st_job_state_name((st_job_state)s));
+        st_out_int(out, "jobs", jobs[s]);
+        st_out_milli(out, "gpus", gpu_m[s]);
+        st_strbuf_addc(out, '}');
+    }
+    st_strbuf_addc(out, '}');
+}
+
+static int fill_counts(st_question *q, st_core *core, st_err *err)
+{
+    int32_t root = st_question_root(q, core);
+    int r = q->name[0] ? st_question_account(q, core, q->name, &root, err) : 0;
+
+    if (r < 0)
+        return r;
     st_strbuf_addc(&q->out, '{');
     st_out_text(&q->out, "account",
                 root > ST_ROOT ? st_tree_account(st_core_tree(core), root)->name : "");
-    st_out_raw(&q->out, "states", "{");
-    for (int s = 0; s <= ST_JOB_PAUSED; s++) {
-        st_strbuf_addf(&q->out, "%s\"%s\":{", s ? "," : "", st_job_state_name((st_job_state)s));
-        st_out_int(&q->out, "jobs", jobs[s]);
-        st_out_milli(&q->out, "gpus", gpu_m[s]);
-        st_strbuf_addc(&q->out, '}');
-    }
-    st_strbuf_add(&q->out, "}}");
+    st_api_states_json(core, root, &q->out);
+    st_strbuf_addc(&q->out, '}');
     return 0;
 }
 

@@ -36,6 +36,7 @@ static const st_openapi_word tags[] = {
     {"types", "GPU types."},
     {"pools", "Pools: nodes under one set of rules."},
     {"nodes", "Nodes: their state, tests and past."},
+    {"history", "The fleet at a past moment."},
     {"devices", "Every GPU of the fleet, as a map."},
     {"events", "What happens, as a stream."},
     {"audit", "Who changed what, and the proof that the list is whole."},

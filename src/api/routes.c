@@ -105,6 +105,15 @@ static const st_query_row figures_query[] = {
               "back to since in 1500 buckets)"},
     {0},
 };
+static const st_query_row history_query[] = {
+    {.name = "at",
+     .type = ST_QUERY_TEXT,
+     .about = "moment: 2026-11-15T03:12:00Z, or 2h for two hours ago (default: now)"},
+    {.name = "before",
+     .type = ST_QUERY_TEXT,
+     .about = "how long before it events are told, up to 1h (default: 15m)"},
+    {0},
+};
 static const st_query_row force_query[] = {
     {.name = "force",
      .type = ST_QUERY_BOOL,
@@ -553,6 +562,8 @@ static const st_route routes[] = {
     ASK("/v1/series", ST_MAY_SEE, st_api_series, "getSeries",
         "Get figures over time: of an account with those below it, a job, a node or a GPU",
         figures_query, "Series"),
+    ASK("/v1/history", ST_MAY_SEE, st_api_history, "getHistory",
+        "Show the map, the queue and what was decided at a past moment", history_query, "History"),
     ASK("/v1/nodes", ST_MAY_SEE, st_api_nodes_list, "listNodes",
         "List nodes, with your own jobs on them", NULL, "NodeList"),
     WRITE("POST", "/v1/nodes", ST_MAY_OWNER, 0, st_api_node_make, "createNode",

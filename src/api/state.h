@@ -15,6 +15,7 @@
 #include "rules/rules.h"
 
 typedef struct st_challenges st_challenges;
+typedef struct st_moments st_moments;
 typedef struct st_hub st_hub;
 typedef struct st_park st_park;
 typedef struct st_points st_points;
@@ -43,6 +44,7 @@ struct st_api {
     st_work *work;                 /* exports */
     st_work *asks;                 /* questions that are answered at once */
     st_work *lab;                  /* those that are tried out first: dry runs, what-if */
+    st_moments *history;           /* past moments (api/history.c) */
     st_usages *usages;             /* books that are added up (api/usages.h) */
     st_challenges *challenges;
     st_sessions *sessions;              /* of browsers (api/sessions.h) */
@@ -122,6 +124,14 @@ int st_api_key(st_api *api, st_call *call, st_cmd *cmd, st_err *err);
 void st_api_stamp(st_api *api, st_call *call, int64_t position);
 /* The same, of what is committed at this moment: before the store is read, or after a write. */
 void st_api_stamp_now(st_api *api, st_call *call);
+
+/* devices.c: the map, and jobs by state, of the accounts below `root`; fields of an object. */
+void st_api_map_json(const st_core *core, int32_t root, st_strbuf *out);
+void st_api_states_json(const st_core *core, int32_t root, st_strbuf *out);
+
+/* history.c */
+st_moments *st_moments_new(void);
+void st_moments_free(st_moments *h);
 
 /* JSON pieces. */
 void st_out_time(st_strbuf *out, const char *key, int64_t ms); /* ,"key":"2026-…Z" or null */
@@ -244,7 +254,7 @@ st_handler st_api_tokens_list, st_api_token_make, st_api_token_get, st_api_token
 st_handler st_api_views_list, st_api_view_put, st_api_view_remove;
 st_handler st_api_types_list, st_api_type_make, st_api_pools_list, st_api_pool_make;
 st_handler st_api_pool_get, st_api_pool_patch;
-st_handler st_api_devices, st_api_counts, st_api_series;
+st_handler st_api_devices, st_api_counts, st_api_history, st_api_series;
 st_handler st_api_nodes_list, st_api_node_make, st_api_node_get, st_api_node_patch;
 st_handler st_api_node_test, st_api_node_tests, st_api_node_history;
 st_handler st_api_node_rejoin, st_api_node_labels, st_api_node_remove, st_api_pool_remove;

@@ -10,6 +10,18 @@
 #define JOBS_MAX 250
 #define ROWS_MAX 2000
 
+/* Whether the log begins with its first row, and that is not so old that it may go: what was before the first snapshot is
+ * the past of a fleet that is new. */
+static bool is_young(const st_control *ctl, int64_t now, int *ret_r, st_err *err)
+{
+    st_store_reach reach;
+
+    if (ctl->options.keep_log_ms <= 0)
+        return false;
+    *ret_r = st_store_log_reach(ctl->store, now, &reach, err);
+    return *ret_r < 0 || (reach.whole && reach.first_ms > now - ctl->options.keep_log_ms);
+}
+
 void st_prune(st_tx *tx)
 {
     st_control *ctl = tx->ctl;
@@ -23,7 +35,7 @@ void st_prune(st_tx *tx)
     if (r == 0 && ctl->options.keep_jobs_ms > 0)
         r = st_store_jobs_prune(ctl->store, tx->now - ctl->options.keep_jobs_ms, JOBS_MAX, &jobs,
                                 &err);
-    if (r == 0)
+    if (r == 0 && !is_young(ctl, tx->now, &r, &err))
         r = st_store_log_prune(ctl->store, ROWS_MAX, &rows, &err);
     if (r < 0) {
         st_tx_fault(tx, r, &err);

@@ -47,8 +47,8 @@
     X("job_keep", ST_F_DURATION, job_keep_ms, "90d", 0, 0,                                        \
       "time after which an ended job is removed; its bills stay; 0: never")                       \
     X("history_keep", ST_F_DURATION, history_keep_ms, "7d", 0, 0,                                 \
-      "how far back the scheduler's log reaches, for stint sim replay; 0: only what a start "     \
-      "needs")                                                                                    \
+      "how far back the scheduler's log reaches, for the console's Replay and stint sim replay; " \
+      "0: only what a start needs")                                                               \
     X("series_step", ST_F_DURATION, series_step_ms, "1m", 0, 60000,                               \
       "width of the narrowest buckets of figures over time; the next are ten and sixty of it; "   \
       "0: none are kept")                                                                         \

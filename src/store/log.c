@@ -87,6 +87,33 @@ int st_store_snap_put(st_store *store, const st_snap_row *row, int64_t since_ms,
     return r;
 }
 
+static int one_number(void *ctx, const st_val *cols, size_t n, st_err *err)
+{
+    (void)err;
+    ST_ASSERT(n == 1 && cols[0].kind == ST_VAL_I64);
+    *(int64_t *)ctx = cols[0].i64;
+    return 0;
+}
+
+int st_store_log_reach(st_store *store, int64_t at_ms, st_store_reach *ret, st_err *err)
+{
+    st_store_reach reach = {0};
+    int64_t snap_ms = -1;
+    int r = st_sql_number(store, ST_SQL_LOG_FIRST_MS, &reach.first_ms, err);
+
+    if (r == 0)
+        r = st_sql_number(store, ST_SQL_SNAP_FIRST_MS, &snap_ms, err);
+    if (r == 0)
+        r = st_sql_query(store, ST_SQL_SNAP_UPTO_MS, ST_PARAMS(st_val_i64(at_ms)), one_number,
+                         &reach.snap_seq, err);
+    if (r < 0)
+        return r;
+    reach.whole = reach.first_ms >= 0;
+    reach.first_ms = reach.whole ? reach.first_ms : snap_ms;
+    *ret = reach;
+    return 0;
+}
+
 int st_store_snap_get(st_store *store, int64_t upto, st_arena *a, st_snap_row *ret, st_err *err)
 {
     st_snap_row row;

@@ -43,6 +43,10 @@
     X(ST_SQL_SNAPS, &st_shape_snap, "", "SELECT @cols FROM snap ORDER BY seq")                    \
     X(ST_SQL_SNAP_FIRST, NULL, "", "SELECT COALESCE(MIN(seq), 0) FROM snap")                      \
     X(ST_SQL_SNAP_LAST, NULL, "", "SELECT COALESCE(MAX(seq), 0) FROM snap")                       \
+    X(ST_SQL_SNAP_FIRST_MS, NULL, "",                                                             \
+      "SELECT COALESCE(MAX(at_ms), -1) FROM snap WHERE seq = (SELECT MIN(seq) FROM snap)")        \
+    X(ST_SQL_SNAP_UPTO_MS, NULL, "i", "SELECT COALESCE(MAX(seq), 0) FROM snap WHERE at_ms <= $1") \
+    X(ST_SQL_LOG_FIRST_MS, NULL, "", "SELECT COALESCE(MAX(at_ms), -1) FROM log WHERE seq = 1")    \
                                                                                                   \
     X(ST_SQL_JOB_INSERT, &st_shape_job, "*",                                                      \
       "INSERT INTO jobs (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                          \

@@ -127,6 +127,15 @@ typedef struct st_snap_row {
 /* Keeps the newest two and, of those before, the first of each day back to since_ms (and the one before that), so that
  * the log can be played from there; INT64_MAX: no others. */
 int st_store_snap_put(st_store *store, const st_snap_row *row, int64_t since_ms, st_err *err);
+/* How far back the log can be played, and from where a moment is best played to. */
+typedef struct st_store_reach {
+    int64_t first_ms; /* the first moment there is a state of; -1: none */
+    bool whole;       /* the log begins with its first row */
+    int64_t snap_seq; /* of the newest snapshot that is not later than the moment; 0: none */
+} st_store_reach;
+
+int st_store_log_reach(st_store *store, int64_t at_ms, st_store_reach *ret, st_err *err);
+
 /* The newest with seq <= upto (INT64_MAX for any); ST_ENOENT if there is none. */
 int st_store_snap_get(st_store *store, int64_t upto, st_arena *a, st_snap_row *ret, st_err *err);
 

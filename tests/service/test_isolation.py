@@ -505,6 +505,7 @@ ROWS = [
     ("GET", "/v1/pools/{name}", "pool", FLEET_ONE),
     ("PATCH", "/v1/pools/{name}", "pool", FLEET_CHANGE),
     ("GET", "/v1/devices", None, READ),
+    ("GET", "/v1/history", None, READ),
     ("GET", "/v1/counts", None, READ),
     ("GET", "/v1/series", None, READ),
     ("GET", "/v1/nodes", None, READ),

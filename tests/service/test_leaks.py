@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 from harness import Stintd, Stream, check, fleet, main, token  # noqa: E402
@@ -346,6 +347,24 @@ def check_streams(w, stream, before):
     s.close()
 
 
+def past(w, at):
+    """What A is told of that moment, by role, without when it asks: never a word of B, and the same whenever it is asked."""
+    found = {}
+    for role in ROLES:
+        answer = w.ask(role, "GET", "/v1/history?at=" + at)
+        while answer.status == 503:
+            time.sleep(0.1)
+            answer = w.ask(role, "GET", "/v1/history?at=" + at)
+        check(answer.status == 200, "the past: %s", answer.text)
+        found[role] = {key: value for key, value in answer.json.items() if key != "to"}
+    return found
+
+
+def now():
+    time.sleep(1.1)  # moments are given to the second
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
 def run(program):
     stintd = Stintd(program, config="rate: 1000000\npolicy: {min_run: 0s, notice: 10m, "
                     "lookahead: 1, reservations: 2}\n")
@@ -358,12 +377,21 @@ def run(program):
         check(stream.wait(lambda s: len(s.events()) >= 2), "no events of one's own")
         stintd.wait(lambda: capture(w) == capture(w), "answers rest while nobody does anything")
         idle = capture(w)
+        then = now()
+        was = past(w, then)
         compare(idle, capture(w), "by themselves")
         before = stream.events()
         ids = busy_b(w)
         stintd.wait(lambda: any(stintd.owner.get("/v1/jobs/" + job).json["state"] == "done" for job in ids[4:12]),
                     "some of B's jobs end")
         compare(idle, capture(w), "with B busy")
+        check(past(w, then) == was, "the past of A differs with B busy")
+        during = past(w, now())
+        for role in ROLES:
+            same = [key for key in was[role] if key not in ("at", "events_since", "events") and was[role][key] != during[role][key]]
+            check(not same, "A as %s sees of B in the past: %s", role, same)
+            others = [e for e in during[role]["events"] if e not in was[role]["events"]]
+            check(not others, "A as %s is told of B's events: %s", role, others)
         check(stream.events() == before, "B's work is heard: %s", stream.events()[len(before):])
         b_event = [e for e in spy.events() if w.b in (e[2] or "")][-1][0]
         b_audit = stintd.owner.get("/v1/audit?limit=1&what=job").json["rows"][0]["id"]

@@ -138,8 +138,15 @@ static void test_snapshots_of_days(void **state)
         assert_int_equal(got.seq, kept[i]);
     }
     assert_fails(st_store_snap_get(w->store, upto, w->a, &got, &err), ST_ENOENT, "snapshot");
+    st_store_reach reach;
+    assert_ok(st_store_log_reach(w->store, got.at_ms - 1, &reach, &err));
+    assert_true(reach.whole && reach.snap_seq == 0);
+    assert_ok(st_store_log_reach(w->store, got.at_ms, &reach, &err));
+    assert_int_equal(reach.snap_seq, 48);
     assert_ok(st_store_log_prune(w->store, 1000, &n, &err));
     assert_int_equal(n, 48);
+    assert_ok(st_store_log_reach(w->store, INT64_MAX, &reach, &err));
+    assert_true(!reach.whole && reach.first_ms == got.at_ms && reach.snap_seq == 60);
     assert_ok(st_store_snap_put(w->store, &snap, INT64_MAX, &err));
     assert_ok(st_store_log_prune(w->store, 1000, &n, &err));
     assert_int_equal(n, 11); /* up to the older of two, 59 */
