@@ -11,6 +11,7 @@ const [url, tokensText] = process.argv.slice(2);
 const tokens = JSON.parse(tokensText);
 const EVIL = "<img/src=x/onerror=document.title='owned'><b>"; // names have no spaces
 const PAGES = [["#/", "h1"], ["#/jobs", ".rows .row"], ["#/fleet", "canvas"], ["#/quota", ".tree tbody tr"], ["#/bill", ".big"],
+  ["#/replay", "[data-at]:not(.stale)"],
   ["#/health?node=desk-ill", ".timeline li"], ["#/fleet?state=repair&node=desk-ill", "canvas"], ["#/neighbours", ".cases tbody tr"],
   ["#/submit", ".big"], ["#/calendar", ".week .day"], ["#/site", "table tbody tr"], ["#/site?tab=audit", "h2"], ["#/site?tab=prices", "caption"]];
 
@@ -147,6 +148,53 @@ async function keepsViews(page) {
   await page.getByRole("button", { name: "Remove view" }).click();
   await label(page).waitFor({ state: "detached" });
   check((await api(tokens.member, "GET", "/v1/views")).views.length === 0, "the view is still there");
+}
+
+/** A job that came and went is there at the moment between; the moment is a link; keys and the scrubber go through time; nobody else sees it. */
+async function replays(page) {
+  const name = `past-${EVIL}`, job = await api(tokens.member, "POST", "/v1/jobs", { name, gpus: 0, cpu: 1, limit: "1h", sim: { run: "1h" } });
+  const state = async () => (await api(tokens.member, "GET", `/v1/jobs/${job.id}`)).state;
+  const becomes = async (wanted) => {
+    for (const end = Date.now() + 60000; !wanted.includes(await state());) {
+      check(Date.now() < end, `${name} is ${await state()}, not ${wanted}`);
+      await new Promise((r) => setTimeout(r, 50));
+    }
+  };
+  await becomes(["running"]);
+  const { to } = await api(tokens.member, "GET", "/v1/history");
+  await new Promise((r) => setTimeout(r, 20));
+  await api(tokens.member, "DELETE", `/v1/jobs/${job.id}`);
+  await becomes(["cancelled"]);
+  const shown = (at) => page.locator(`[data-at="${at}"]:not(.stale)`);
+  await page.locator("#main").focus();
+  await page.keyboard.press("g");
+  await page.keyboard.press("r");
+  await page.locator("[data-at]:not(.stale)").waitFor();
+  await page.evaluate((at) => { location.hash = `#/replay?at=${at}`; }, to);
+  await shown(to).waitFor();
+  const events = page.locator(".events tr").filter({ hasText: name });
+  check((await events.allTextContents()).some((t) => t.includes("started")) && !(await events.allTextContents()).some((t) => t.includes("ended")), `what happened by then: ${await events.allTextContents()}`);
+  check((await hasMarkup(page)) === 0, "a name became markup");
+  await page.locator("#main").focus();
+  await page.keyboard.press("["); // to the event before
+  await page.waitForFunction((at) => location.hash.startsWith("#/replay?at=") && !location.hash.includes(encodeURIComponent(at)), to);
+  await page.keyboard.press(".");
+  await page.waitForFunction(() => /at=/.test(location.hash));
+  await page.getByLabel("Moment", { exact: true }).and(page.locator("input")).focus();
+  const before = await page.evaluate(() => location.hash);
+  await page.keyboard.press("ArrowLeft");
+  await page.waitForFunction((h) => location.hash !== h, before);
+  const tab = await page.context().newPage(); // the link of a moment
+  await tab.goto(`${url}/#/replay?at=${to}`);
+  await tab.locator(`[data-at="${to}"]:not(.stale)`).waitFor();
+  check((await tab.locator(".events tr").filter({ hasText: name }).count()) > 0, "the link shows another moment");
+  expected = /400/;
+  await tab.evaluate(() => { location.hash = "#/replay?at=1999-01-01T00:00:00Z"; });
+  await tab.getByRole("alert").filter({ hasText: "the log is kept from" }).waitFor();
+  expected = null;
+  await tab.close();
+  const other = JSON.stringify(await api(tokens.other, "GET", `/v1/history?at=${to}`));
+  check(!other.includes("past-"), "somebody else sees the job in the past");
 }
 
 /** A quote, confirmed, seen in the week and cancelled. */
@@ -403,6 +451,7 @@ async function works(job) {
   await page.locator(".title .s-cancelled, .title .s-stopping").waitFor();
 
   await keepsViews(page);
+  await replays(page);
   await instead(page, job);
   await submits(page);
   await books(page);

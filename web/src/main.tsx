@@ -15,6 +15,7 @@ import { BillPage } from "./pages/bill";
 import { Submit } from "./pages/submit";
 import { Calendar } from "./pages/calendar";
 import { Health } from "./pages/health";
+import { Replay } from "./pages/replay";
 import { Neighbours } from "./pages/neighbours";
 import { Site } from "./pages/site";
 
@@ -23,6 +24,7 @@ const PAGES = [
   { path: "jobs", name: "Jobs", key: "j", view: Jobs },
   { path: "submit", name: "Submit", key: "s", view: Submit },
   { path: "fleet", name: "Fleet", key: "f", view: Fleet },
+  { path: "replay", name: "Replay", key: "r", view: Replay },
   { path: "health", name: "Health", key: "e", view: Health },
   { path: "neighbours", name: "Neighbours", key: "n", view: Neighbours },
   { path: "quota", name: "Quota", key: "q", view: QuotaPage },

@@ -34,6 +34,20 @@ export type Side = {
   job: string; name: string; account: string; side: "slowed" | "slows"; state: string; action?: string; node: string; gpu: number;
   p99_ratio?: number; p99_ratio_now?: number; since: string; last: string; times: number; text: string; other?: string;
 };
+export type PastJob = {
+  job: string; name: string; account: string; user: string; gpus: number; state: string; priority: number; submitted: string; since: string | null;
+  until?: string; for?: string; for_name?: string; for_account?: string; waited?: string;
+};
+export type PastEvent = {
+  at: string; what: string; state: string; node?: string; job?: string; name?: string; account?: string; user?: string; gpus?: number;
+  lost_gpu_seconds?: number; for?: string; for_name?: string; for_account?: string;
+};
+/** The fleet at a moment. */
+export type History = Devices & {
+  at: string; from: string; to: string; exact: boolean; states: Record<string, { jobs: number; gpus: number }>;
+  waiting: PastJob[]; waiting_more: number; leaving: PastJob[]; leaving_more: number; closed: { name: string; state: string }[];
+  events_since: string; events: PastEvent[]; events_more: number;
+};
 export type Devices = { runs: [string, number, number][]; nodes: string[]; devices: string };
 export type Budget = {
   account: string; cap: string | null; budget: string | null; spent: string; running: string; held: string; reserved: string; left: string | null;
