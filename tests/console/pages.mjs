@@ -469,6 +469,36 @@ async function works(job) {
   await context.close();
 }
 
+/** More jobs than a page of the list has: what is read further down stays where it is while jobs come, and what ends in sight goes. */
+async function staysInPlace() {
+  const more = (n) => ({ name: `long-${n}`, gpus: 8, tasks: 8, limit: "8h", sim: { run: "1h" } });
+  await api(tokens.member, "POST", "/v1/jobs/batch", { jobs: Array.from({ length: 1200 }, (_, n) => more(n)) });
+  const { context, page } = await open();
+  await byLink(page, tokens.member);
+  await page.evaluate(() => { location.hash = "#/jobs?state=pending&name=long-"; });
+  const grid = page.locator(".grid"), rows = () => page.evaluate(() => Math.round(document.querySelector(".rows").offsetHeight / 32));
+  await grid.locator(".rows .row").first().waitFor();
+  for (const end = Date.now() + 60000; await rows() < 1000;) {
+    check(Date.now() < end, `${await rows()} rows came`);
+    await grid.evaluate((g) => { g.scrollTop = g.scrollHeight; });
+    await new Promise((r) => setTimeout(r, 50));
+  }
+  await grid.evaluate((g) => { g.scrollTop = 700 * 32; });
+  const at = (n) => page.evaluate((k) => {
+    const top = document.querySelector(".grid").getBoundingClientRect().top + 40;
+    return [...document.querySelectorAll(".rows .row")].filter((r) => r.getBoundingClientRect().top >= top)[k]?.id;
+  }, n);
+  await page.waitForFunction(() => document.querySelector('.rows .row[aria-rowindex="710"]'));
+  const read = await at(0), gone = await at(3);
+  await api(tokens.member, "POST", "/v1/jobs", more(2000));
+  await page.waitForFunction((id) => Number(document.getElementById(id)?.getAttribute("aria-rowindex")) > 0 && document.querySelector(".grid").scrollTop === 701 * 32, read);
+  check((await at(0)) === read, "a job that came has moved what is read");
+  await api(tokens.member, "DELETE", `/v1/jobs/${gone.slice(4)}`);
+  await page.waitForFunction((id) => !document.getElementById(id), gone);
+  check((await at(0)) === read && (await rows()) >= 1000, `what is read is another row, or rows were lost: ${await rows()}`);
+  await context.close();
+}
+
 try {
   let big = (await api(tokens.owner, "GET", "/v1/jobs?state=pending")).jobs[0];
   check(big, "no job waits");
@@ -483,6 +513,7 @@ try {
   await everyPage("owner", { viewport: { width: 1440, height: 900 }, colorScheme: "light" }, big.id);
   await everyPage("member", { viewport: { width: 1024, height: 800 }, colorScheme: "dark" }, big.id);
   await everyPage("member", { viewport: { width: 390, height: 844 }, colorScheme: "light", reducedMotion: "reduce" }, big.id);
+  await staysInPlace();
   check(wrong.length === 0, wrong.join("\n"));
   console.log(`${3 * (PAGES.length + 1)} pages without a fault by axe, a script that was not ours or a word on the browser's console`);
 } catch (e) {

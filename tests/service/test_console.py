@@ -129,11 +129,17 @@ def neighbours(stintd, tokens):
     return hosts
 
 
-def in_a_browser(program):
+def browser_tools():
+    """The folder with what drives the browser; fetched once."""
     folder = os.path.join(CACHE, "browser")
     if not os.path.exists(os.path.join(folder, "node_modules", "axe-core")):
         os.makedirs(folder, exist_ok=True)
         npm("install", "--prefix", folder, *BROWSER, cwd=folder)
+    return folder
+
+
+def in_a_browser(program):
+    folder = browser_tools()
     stintd, hosts = Stintd(program, sample=True, config="rate: 1000000\nseries_step: 30s\n"), []
     try:
         with open(os.path.join(stintd.dir, "data", "tokens")) as f:

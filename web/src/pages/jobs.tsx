@@ -14,25 +14,57 @@ const STATES = ["pending", "running", "notified", "checkpointing", "paused", "st
 const LIVING = STATES.slice(0, 6);
 const FIELDS = "id,name,account,user,state,class,priority,gpus,submitted,started,ended,placement";
 
+/** busy: a page is on its way that the list needs to go on. */
 type List = { rows: Job[]; next?: string; error?: Error; busy: boolean };
 
-function useJobs(query: string) {
-  const [list, set] = useState<List>({ rows: [], busy: true });
-  const turn = useRef(0), now = useRef(list);
-  now.current = list;
+/** What of the list is looked at, by row. */
+type Sight = { first: number; last: number };
 
-  async function load(from: string | undefined, before: Job[], mine: number) {
+/** Rows of a newer page in the place of those from `at` on that it covers; what it no longer has is gone. */
+function fresh(rows: Job[], at: number, page: Job[]): Job[] {
+  const end = page.length ? rows.findIndex((j, i) => i >= at && j.id === page[page.length - 1].id) : -1;
+  return end < 0 ? [...rows.slice(0, at), ...page] : [...rows.slice(0, at), ...page, ...rows.slice(end + 1)];
+}
+
+function useJobs(query: string, sight: { current: Sight }, grown: (rows: number) => void) {
+  const [list, set] = useState<List>({ rows: [], busy: true });
+  const turn = useRef(0), now = useRef(list), asks = useRef(false);
+  const show = (l: List) => { now.current = l; set(l); };
+  const ask = (limit: number, from?: string) => get<{ jobs: Job[]; next?: string }>(`/v1/jobs?${query}&limit=${limit}&fields=${FIELDS}${from ? `&cursor=${from}` : ""}`);
+
+  async function load(from: string | undefined, mine: number) {
     try {
-      const page = await get<{ jobs: Job[]; next?: string }>(`/v1/jobs?${query}&limit=${PAGE}&fields=${FIELDS}${from ? `&cursor=${from}` : ""}`);
-      if (turn.current === mine) set({ rows: [...before, ...page.jobs], next: page.next, busy: false });
+      const page = await ask(PAGE, from), l = now.current;
+      if (turn.current === mine) show({ rows: from ? [...l.rows, ...page.jobs] : page.jobs, next: page.next, busy: false });
     } catch (error) {
-      if (turn.current === mine) set((l) => ({ ...l, error: error as Error, busy: false }));
+      if (turn.current === mine) show({ ...now.current, error: error as Error, busy: false });
     }
   }
-  useEffect(() => { set({ rows: [], busy: true }); }, [query]);
-  // The first page again when something happened; what was scrolled to below stays until it is asked for again.
-  useEffect(() => { load(undefined, [], ++turn.current); }, [query, changed.value]);
-  return { ...list, more: () => { const l = now.current; if (l.next && !l.busy) { set({ ...l, busy: true }); load(l.next, l.rows, turn.current); } } };
+  /** Something happened: the first page again, and the rows in sight. Others stay until they come into sight. */
+  async function renew(mine: number) {
+    if (asks.current) return; // the next time
+    asks.current = true;
+    try {
+      const page = await ask(PAGE), l = now.current;
+      if (turn.current !== mine || l.busy) return;
+      const old = l.rows[0]?.id, rows = l.rows.length <= PAGE || !page.next ? page.jobs : fresh(l.rows, 0, page.jobs);
+      const more = old ? rows.findIndex((j) => j.id === old) : 0; // that came above all others
+      show({ rows, next: rows.length > PAGE ? l.next : page.next, busy: false });
+      if (more > 0) grown(more);
+      const first = Math.max(1, sight.current.first), size = Math.min(PAGE, sight.current.last - first + 50);
+      if (sight.current.last <= PAGE || !rows[first - 1] || size <= 0) return;
+      const part = await ask(size, rows[first - 1].id);
+      if (turn.current === mine && !now.current.busy && now.current.rows[first - 1]?.id === rows[first - 1].id)
+        show({ ...now.current, rows: part.next ? fresh(now.current.rows, first, part.jobs) : [...now.current.rows.slice(0, first), ...part.jobs], next: part.next ? now.current.next : undefined });
+    } catch (error) {
+      if (turn.current === mine) show({ ...now.current, error: error as Error });
+    } finally {
+      asks.current = false;
+    }
+  }
+  useEffect(() => { show({ rows: [], busy: true }); load(undefined, ++turn.current); }, [query]);
+  useEffect(() => { if (now.current.rows.length > 0) renew(turn.current); else if (!now.current.busy) load(undefined, turn.current); }, [changed.value]);
+  return { ...list, more: () => { const l = now.current; if (l.next && !l.busy) { show({ ...l, busy: true }); load(l.next, turn.current); } } };
 }
 
 function where(j: Job): string {
@@ -51,13 +83,14 @@ export function Jobs() {
   useEffect(() => { said.current = late; refine({ name: late }); }, [late]);
   useEffect(() => { const there = q.get("name") ?? ""; if (there !== said.current) { said.current = there; setName(there); } }, [q.get("name")]);
   const query = new URL(url("http://x/", { state: states, name: q.get("name") ?? undefined, user: q.get("user") ?? undefined, account: q.get("account") ?? undefined })).search.slice(1);
-  const list = useJobs(query);
+  const sight = useRef<Sight>({ first: 0, last: 0 }), box = useRef<HTMLDivElement>(null);
+  // Jobs that came do not push away what somebody reads further down.
+  const list = useJobs(query, sight, (rows) => { const el = box.current; if (el && el.scrollTop > 0) el.scrollTop += rows * ROW; });
   const counts = useGet<Counts>("/v1/counts");
   const accounts = useGet<{ accounts: { name: string }[] }>("/v1/accounts", false);
   const [top, setTop] = useState(0), [height, setHeight] = useState(600), [at, setAt] = useState(-1);
   const [chosen, setChosen] = useState<Set<string>>(new Set());
   const [asking, setAsking] = useState(false);
-  const box = useRef<HTMLDivElement>(null);
   const may = mayChange();
 
   useEffect(() => {
@@ -69,6 +102,7 @@ export function Jobs() {
   useEffect(() => { setChosen(new Set()); setAt(-1); }, [query]);
 
   const first = Math.max(0, Math.floor(top / ROW) - OVER), last = Math.min(list.rows.length, Math.ceil((top + height) / ROW) + OVER);
+  sight.current = { first, last };
   const shown = useMemo(() => list.rows.slice(first, last), [list.rows, first, last]);
   const known = states.length > 0 && states.every((s) => counts.value?.states[s]) && !q.get("name") && !q.get("user") && !q.get("account");
   const total = known ? states.reduce((n, s) => n + (counts.value?.states[s]?.jobs ?? 0), 0) : undefined;
