@@ -20,7 +20,6 @@ typedef struct mark {
     int64_t seq, at_ms;
     bool exact;
     st_strbuf data;
-    uint64_t used; /* the last turn in which it was played from */
 } mark;
 
 struct st_past {
@@ -29,18 +28,19 @@ struct st_past {
     int64_t seq, at_ms;
     bool exact, owed;
     /* What was decided since. */
-    int64_t told_ms;
+    int64_t since_ms; /* it has played everything from there on, */
+    int64_t told_ms;  /* and has what was decided from there on; later where that was too much */
+    int64_t upto_seq, upto_ms; /* the last row whose decisions it has; it may stand before that */
     ST_VEC(st_past_move) moves;
     ST_VEC(st_past_job) jobs;
     st_idmap *which; /* id of a job -> its place in `jobs` */
 
     mark marks[ST_PAST_MARKS];
-    uint64_t turn;
 
     /* While it plays. */
-    int64_t upto_ms, stop_ms, marked_ms;
+    int64_t goal_ms, stop_ms, marked_ms;
     int rows;
-    bool late;
+    bool late, due;
     st_effects fx;
     st_notes notes;
     st_arena *arena;
@@ -83,6 +83,8 @@ static void tell_anew(st_past *p, int64_t told_ms)
 {
     forget(p);
     p->told_ms = told_ms;
+    p->upto_seq = p->seq;
+    p->upto_ms = p->at_ms;
     p->which = st_idmap_new();
     for (size_t i = 0; i < st_core_njobs(p->core); i++)
         know(p, st_core_job_at(p->core, i));
@@ -97,6 +99,10 @@ static int64_t known(const st_past *p, uint64_t id)
 
 static void tell(st_past *p)
 {
+    if (p->seq <= p->upto_seq)
+        return;
+    p->upto_seq = p->seq;
+    p->upto_ms = p->at_ms;
     for (size_t i = 0; i < p->fx.list.n; i++) {
         const st_effect *e = &p->fx.list.v[i];
         const st_job *job = e->job ? st_core_job(p->core, e->job) : NULL;
@@ -105,6 +111,7 @@ static void tell(st_past *p)
         if (job)
             know(p, job);
         st_vec_push(&p->moves, ((st_past_move){.at_ms = e->at_ms,
+                                               .seq = p->seq,
                                                .kind = e->kind,
                                                .job = known(p, e->job),
                                                .other = booking ? -1 : known(p, e->other),
@@ -124,12 +131,38 @@ static void mark_drop(mark *m)
     *m = (mark){0};
 }
 
-/* The one that was not played from for longest makes room. */
+/* The next mark before, or behind, a row; -1: there is none. */
+static int64_t mark_beside(const st_past *p, int64_t seq, bool before)
+{
+    int64_t best = -1;
+
+    for (int i = 0; i < ST_PAST_MARKS; i++) {
+        int64_t at = p->marks[i].seq;
+
+        if (p->marks[i].data.n > 0 && (before ? at < seq : at > seq) &&
+            (best < 0 || (before ? at > best : at < best)))
+            best = at;
+    }
+    return best;
+}
+
+/* How little one is missed: the gap it would leave against how far from here it is. So marks are close together where
+ * somebody looks, and become rarer away from there. */
+static int64_t mark_worth(const st_past *p, const mark *m)
+{
+    int64_t before = ST_MAX(mark_beside(p, m->seq, true), 0);
+    int64_t behind = mark_beside(p, m->seq, false);
+    int64_t gap = (behind < 0 ? ST_MAX(p->seq, m->seq) : behind) - before;
+    int64_t away = m->seq < p->seq ? p->seq - m->seq : m->seq - p->seq;
+
+    return gap * 1024 / (away + 1);
+}
+
 static mark *mark_room(st_past *p, int64_t bytes)
 {
     for (;;) {
         int64_t sum = bytes;
-        mark *oldest = NULL, *empty = NULL;
+        mark *least = NULL, *empty = NULL;
 
         for (int i = 0; i < ST_PAST_MARKS; i++) {
             mark *m = &p->marks[i];
@@ -137,12 +170,12 @@ static mark *mark_room(st_past *p, int64_t bytes)
             sum += (int64_t)m->data.n;
             if (m->data.n == 0)
                 empty = m;
-            else if (!oldest || m->used < oldest->used)
-                oldest = m;
+            else if (!least || mark_worth(p, m) < mark_worth(p, least))
+                least = m;
         }
-        if ((empty && sum <= ST_PAST_MARK_BYTES) || !oldest)
+        if ((empty && sum <= ST_PAST_MARK_BYTES) || !least)
             return sum <= ST_PAST_MARK_BYTES ? empty : NULL;
-        mark_drop(oldest);
+        mark_drop(least);
     }
 }
 
@@ -151,17 +184,17 @@ static void mark_make(st_past *p)
     ST_CLEANUP(st_strbuf_done) st_strbuf data = {0};
     mark *m;
 
+    if (p->owed) /* a saved core does not know what it has heard since its last pass */
+        return;
     p->marked_ms = clock_ms();
     for (int i = 0; i < ST_PAST_MARKS; i++)
         if (p->marks[i].data.n > 0 && p->marks[i].seq == p->seq)
             return;
-    if (p->owed) /* a saved core does not know what it has heard since its last pass */
-        return;
     st_core_save(p->core, &data);
     m = mark_room(p, (int64_t)data.n);
     if (!m)
         return;
-    *m = (mark){p->seq, p->at_ms, p->exact, data, p->turn};
+    *m = (mark){p->seq, p->at_ms, p->exact, data};
     data = (st_strbuf){0};
 }
 
@@ -197,7 +230,7 @@ static int play_row(void *ctx, const st_log_row *row, st_err *err)
     size_t at = 0;
     int r;
 
-    if (row->at_ms > p->upto_ms)
+    if (row->at_ms > p->goal_ms)
         return 1;
     if (row->seq != p->seq + 1)
         return st_fail(err, ST_ERANGE, "the log was shortened meanwhile; ask again");
@@ -219,9 +252,10 @@ static int play_row(void *ctx, const st_log_row *row, st_err *err)
     p->at_ms = row->at_ms;
     p->exact &= st_core_hash(p->core) == row->hash;
     tell(p);
-    if (++p->rows % ROWS_BETWEEN == 0) {
+    if (++p->rows % ROWS_BETWEEN == 0 || p->due) {
         int64_t now = clock_ms();
 
+        p->due = p->owed && now - p->marked_ms > MARK_MS; /* behind the next pass, then */
         if (now - p->marked_ms > MARK_MS)
             mark_make(p);
         p->late = now > p->stop_ms;
@@ -245,16 +279,27 @@ int st_past_first(st_store *reader, int64_t *ret_ms, bool *ret_whole, st_err *er
     return 0;
 }
 
+/* Whether what was told so far goes up to a state of that moment, and on from there. */
+static bool told_at(const st_past *p, int64_t at_ms)
+{
+    return p->core && p->told_ms <= at_ms && at_ms <= p->upto_ms;
+}
+
 static void stand(st_past *p, st_core *core, int64_t seq, int64_t at_ms, bool exact,
                   int64_t told_ms)
 {
+    bool told = told_at(p, at_ms) && seq <= p->upto_seq;
+
     st_core_free(p->core);
     p->core = core;
     p->seq = seq;
     p->at_ms = at_ms;
     p->exact = exact;
     p->owed = false;
-    tell_anew(p, told_ms);
+    if (!told) {
+        p->since_ms = told_ms;
+        tell_anew(p, told_ms);
+    }
 }
 
 static int from_mark(st_past *p, mark *m, st_err *err)
@@ -264,7 +309,6 @@ static int from_mark(st_past *p, mark *m, st_err *err)
 
     if (r < 0)
         return r;
-    m->used = p->turn;
     stand(p, core, m->seq, m->at_ms, m->exact, m->at_ms + 1);
     return 0;
 }
@@ -302,6 +346,14 @@ static int begin(st_past *p, st_store *reader, int64_t at_ms, int64_t told_ms, s
         from_ms = reach.first_ms + 1;
         r = st_store_log_reach(reader, from_ms, &reach, err);
     }
+    /* What was told already need not be played for that again. */
+    if (r == 0 && p->core && p->since_ms <= from_ms && from_ms <= p->upto_ms) {
+        st_store_reach late;
+
+        r = st_store_log_reach(reader, ST_MIN(at_ms, p->upto_ms), &late, err);
+        from_ms = ST_MIN(at_ms, p->upto_ms);
+        reach.snap_seq = ST_MAX(reach.snap_seq, late.snap_seq);
+    }
     if (r < 0)
         return r;
     for (int i = 0; i < ST_PAST_MARKS; i++) {
@@ -311,7 +363,7 @@ static int begin(st_past *p, st_store *reader, int64_t at_ms, int64_t told_ms, s
             best = m;
     }
     /* Forward from where it stands, if that is no detour. */
-    if (p->core && p->at_ms <= at_ms && p->told_ms <= from_ms &&
+    if (p->core && p->at_ms <= at_ms && p->since_ms <= from_ms &&
         p->seq >= ST_MAX(best ? best->seq : 0, reach.snap_seq))
         return 0;
     if (best && best->seq >= reach.snap_seq)
@@ -328,16 +380,16 @@ int st_past_at(st_past *p, st_store *reader, int64_t at_ms, int64_t told_ms, st_
                st_err *err)
 {
     int64_t now = clock_ms();
+    size_t n;
     int r;
 
-    p->turn++;
     r = begin(p, reader, at_ms, told_ms, err);
     if (r < 0)
         return r;
-    p->upto_ms = at_ms;
+    p->goal_ms = at_ms;
     p->stop_ms = now + ST_PAST_SLICE_MS;
     p->marked_ms = now;
-    p->late = false;
+    p->late = p->due = false;
     p->rows = 0;
     r = st_store_log_read(reader, p->seq + 1, play_row, p, err);
     if (r < 0) { /* what stands between two rows is nothing to go on from */
@@ -349,11 +401,14 @@ int st_past_at(st_past *p, st_store *reader, int64_t at_ms, int64_t told_ms, st_
         return st_fail(err, ST_EDOWN,
                        "stintd is playing its log up to that moment; ask again in a moment");
     }
+    n = p->moves.n;
+    while (n > 0 && p->moves.v[n - 1].seq > p->seq)
+        n--;
     *ret = (st_past_view){.core = p->core,
                           .told_ms = ST_MAX(p->told_ms, at_ms - told_ms),
                           .exact = p->exact,
                           .moves = p->moves.v,
-                          .nmoves = p->moves.n,
+                          .nmoves = n,
                           .jobs = p->jobs.v};
     return 0;
 }

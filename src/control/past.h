@@ -19,7 +19,7 @@
 #include "store/store.h"
 
 #define ST_PAST_SLICE_MS   2000
-#define ST_PAST_MARKS      16
+#define ST_PAST_MARKS      32
 #define ST_PAST_MARK_BYTES (INT64_C(128) << 20)
 #define ST_PAST_MOVES      200000
 
@@ -38,7 +38,7 @@ typedef struct st_past_job {
 
 /* One decision: an effect of the core. */
 typedef struct st_past_move {
-    int64_t at_ms;
+    int64_t at_ms, seq; /* seq: the row of the log */
     st_effect_kind kind;
     int64_t job, other; /* which of the view's jobs; -1: none that is known */
     int32_t node;       /* of NODE; -1 */

@@ -37,7 +37,8 @@
       "DELETE FROM snap WHERE seq < (SELECT MIN(seq) FROM "                                       \
       "(SELECT seq FROM snap ORDER BY seq DESC LIMIT 2) AS newest) AND "                          \
       "(seq < (SELECT COALESCE(MAX(seq), 0) FROM snap WHERE at_ms <= $1) OR "                     \
-      "seq NOT IN (SELECT MIN(seq) FROM snap GROUP BY at_ms / 86400000))")                        \
+      "seq NOT IN (SELECT MIN(seq) FROM snap GROUP BY at_ms / CASE WHEN at_ms > "                 \
+      "(SELECT MAX(at_ms) FROM snap) - 86400000 THEN 3600000 ELSE 21600000 END))")                \
     X(ST_SQL_SNAP_GET, &st_shape_snap, "i",                                                       \
       "SELECT @cols FROM snap WHERE seq <= $1 ORDER BY seq DESC LIMIT 1")                         \
     X(ST_SQL_SNAPS, &st_shape_snap, "", "SELECT @cols FROM snap ORDER BY seq")                    \

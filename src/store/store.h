@@ -124,7 +124,7 @@ typedef struct st_snap_row {
     st_bytes data;
 } st_snap_row;
 
-/* Keeps the newest two and, of those before, the first of each day back to since_ms (and the one before that), so that
+/* Keeps the newest two and, of those before, the first of each hour of the last day and of each quarter of the days before, back to since_ms (and the one before that), so that
  * the log can be played from there; INT64_MAX: no others. */
 int st_store_snap_put(st_store *store, const st_snap_row *row, int64_t since_ms, st_err *err);
 /* How far back the log can be played, and from where a moment is best played to. */

@@ -112,7 +112,13 @@ static void test_log(void **state)
     assert_fails(st_store_log_read(w->store, 1, count_log, &n, &err), ST_ECORRUPT, "missing");
 }
 
-/* Snapshots from which an earlier time can be played: the first of each day. */
+/* Snapshots from which an earlier time can be played: the first of each hour of the last day, and of each quarter of the
+ * days before. */
+static bool is_kept(int64_t i)
+{
+    return i >= 239 || (i > 192 ? i % 2 == 0 : i % 12 == 0 && i >= 96);
+}
+
 static void test_snapshots_of_days(void **state)
 {
     const int64_t day = 86400000;
@@ -121,35 +127,40 @@ static void test_snapshots_of_days(void **state)
     int64_t n;
     st_err err;
 
-    for (int64_t i = 1; i <= 60; i++) {
+    for (int64_t i = 1; i <= 240; i++) {
         st_log_row row = a_log(i);
 
-        row.at_ms = i * day / 4;
+        row.at_ms = i * day / 48;
         assert_ok(st_store_log_append(w->store, &row, &err));
         snap.seq = i;
-        snap.at_ms = i * day / 4; /* four a day, for fifteen days */
+        snap.at_ms = row.at_ms; /* two an hour, for five days */
         assert_ok(st_store_snap_put(w->store, &snap, snap.at_ms - 3 * day, &err));
     }
-    /* The newest two, the first of each of the last days, and one at or before the border. */
-    static const int64_t kept[] = {60, 59, 56, 52, 48};
-    int64_t upto = INT64_MAX;
-    for (size_t i = 0; i < ST_ARRAY_LEN(kept); i++, upto = got.seq - 1) {
-        assert_ok(st_store_snap_get(w->store, upto, w->a, &got, &err));
-        assert_int_equal(got.seq, kept[i]);
+    for (int64_t i = 240; i >= 96; i--) {
+        if (!is_kept(i))
+            continue;
+        assert_ok(st_store_snap_get(w->store, i, w->a, &got, &err));
+        assert_int_equal(got.seq, i);
     }
-    assert_fails(st_store_snap_get(w->store, upto, w->a, &got, &err), ST_ENOENT, "snapshot");
+    assert_ok(st_sql_number(w->store, ST_SQL_SNAP_FIRST, &n, &err));
+    assert_int_equal(n, 96); /* one at or before the border */
+    n = 0;
+    for (int64_t upto = 240; st_store_snap_get(w->store, upto, w->a, &got, &err) == 0;
+         upto = got.seq - 1, n++)
+        assert_true(is_kept(got.seq));
+    assert_int_equal(n, 2 + 23 + 9);
     st_store_reach reach;
     assert_ok(st_store_log_reach(w->store, got.at_ms - 1, &reach, &err));
     assert_true(reach.whole && reach.snap_seq == 0);
     assert_ok(st_store_log_reach(w->store, got.at_ms, &reach, &err));
-    assert_int_equal(reach.snap_seq, 48);
+    assert_int_equal(reach.snap_seq, 96);
     assert_ok(st_store_log_prune(w->store, 1000, &n, &err));
-    assert_int_equal(n, 48);
+    assert_int_equal(n, 96);
     assert_ok(st_store_log_reach(w->store, INT64_MAX, &reach, &err));
-    assert_true(!reach.whole && reach.first_ms == got.at_ms && reach.snap_seq == 60);
+    assert_true(!reach.whole && reach.first_ms == got.at_ms && reach.snap_seq == 240);
     assert_ok(st_store_snap_put(w->store, &snap, INT64_MAX, &err));
     assert_ok(st_store_log_prune(w->store, 1000, &n, &err));
-    assert_int_equal(n, 11); /* up to the older of two, 59 */
+    assert_int_equal(n, 239 - 96); /* up to the older of two, 239 */
 }
 
 typedef struct ids {
