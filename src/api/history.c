@@ -396,7 +396,7 @@ st_moments *st_moments_new(void)
     st_moments *h = st_xcalloc(1, sizeof *h);
 
     h->work = st_work_new(1, 64, 10);
-    h->past = st_past_new();
+    h->past = st_past_new(ST_PAST_SLICE_MS);
     ST_ASSERT(pthread_mutex_init(&h->lock, NULL) == 0);
     return h;
 }

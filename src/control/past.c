@@ -38,7 +38,7 @@ struct st_past {
     mark marks[ST_PAST_MARKS];
 
     /* While it plays. */
-    int64_t goal_ms, stop_ms, marked_ms;
+    int64_t slice_ms, goal_ms, stop_ms, marked_ms;
     int rows;
     bool late, due;
     st_effects fx;
@@ -387,7 +387,7 @@ int st_past_at(st_past *p, st_store *reader, int64_t at_ms, int64_t told_ms, st_
     if (r < 0)
         return r;
     p->goal_ms = at_ms;
-    p->stop_ms = now + ST_PAST_SLICE_MS;
+    p->stop_ms = now + p->slice_ms;
     p->marked_ms = now;
     p->late = p->due = false;
     p->rows = 0;
@@ -415,10 +415,11 @@ int st_past_at(st_past *p, st_store *reader, int64_t at_ms, int64_t told_ms, st_
 
 /* ---- the player ----------------------------------------------------------------------------- */
 
-st_past *st_past_new(void)
+st_past *st_past_new(int64_t slice_ms)
 {
     st_past *p = st_xcalloc(1, sizeof *p);
 
+    p->slice_ms = slice_ms;
     p->arena = st_arena_new();
     return p;
 }

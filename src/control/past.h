@@ -25,7 +25,8 @@
 
 typedef struct st_past st_past;
 
-st_past *st_past_new(void);
+/* How long a call plays at most: ST_PAST_SLICE_MS; below 0, for tests: as few rows as can be. */
+st_past *st_past_new(int64_t slice_ms);
 void st_past_free(st_past *past);
 
 /* A job that something was decided about, as it was when that began to be told. */
