@@ -797,7 +797,7 @@ def never_ready(site):
         fcntl.flock(held, fcntl.LOCK_EX)
         job = site.rival.job(image=image, cpu=0.2, ram="256Mi", command=["/bin/busybox", "true"])
         works(site, "tools", "echo fine", "fine", who=site.acme)  # others start meanwhile
-        ended = site.rival.becomes(job, *FINAL, seconds=120)
+        ended = site.rival.becomes(job, *FINAL, seconds=200)  # its time is 90 s
     check("not ready after" in (ended.get("reason") or ""), "it failed by %r", ended.get("reason"))
 
 
