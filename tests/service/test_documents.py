@@ -17,7 +17,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
-from harness import Failure, Stintd, check, main  # noqa: E402
+from harness import Failure, Stintd, check, main, sanitized  # noqa: E402
 
 SOURCE = os.environ.get("STINT_SOURCE", os.path.join(os.path.dirname(__file__), "..", ".."))
 
@@ -468,9 +468,10 @@ def run(program):
         for token in some:
             check_sums(stintd, token)
         check_states(stintd, tokens["root"], document)
-        said = [check_outcomes(stintd, tokens["root"], tokens["ada"]), check_metrics(stintd, some), check_openapi(stintd, document),
-                check_client(stintd, document), check_lint(document), check_spectral(stintd, document),
-                check_redocly(stintd, document), check_alerts()]
+        said = [check_outcomes(stintd, tokens["root"], tokens["ada"]), check_metrics(stintd, some)]
+        if not sanitized(program):  # the same document from both builds; and packages are fetched by one at a time
+            said += [check_openapi(stintd, document), check_client(stintd, document), check_lint(document),
+                     check_spectral(stintd, document), check_redocly(stintd, document), check_alerts()]
         print(f"{examples} examples hold, {answers} answers fit their schemas; " + "; ".join(said))
     finally:
         stintd.stop()
