@@ -27,9 +27,9 @@ fi
 start_native
 start_agent n1 --exec oci
 node_becomes n1 ready
-submit --name before --gpus 1 --cpu 0.2 --ram 64Mi --limit 5m -- sh -c 'until [ -e /data/go ]; do sleep 0.1; done; echo went on; exit 3'
+submit --name before --gpus 1 --cpu 0.2 --ram 64Mi --limit 5m -- sh -c 'echo begun; until [ -e /data/go ]; do sleep 0.1; done; echo went on; exit 3'
 before=$job
-becomes "$before" running
+writes "$before" begun # it is on its own: a runtime that is still at work on it would be spoilt as well
 
 chmod 0 "$tmp/bin/runtime"
 for account in acme other; do

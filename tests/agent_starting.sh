@@ -17,7 +17,7 @@ held=\$(cat $tmp/held 2>/dev/null)
 case " \$* " in *' run '*) ;; *) held= ;; esac
 wait_go() { until [ -e $tmp/go ]; do sleep 0.05; done; }
 case \$held in
-before) wait_go ;;
+before) : >$tmp/holding; wait_go ;;
 between)
     for word in "\$@"; do
         shift
@@ -57,8 +57,10 @@ for held in before between killed; do
     echo $held | sed 's/killed/between/' >"$tmp/held"
     submit --name "$held" --gpus 0 --cpu 0.1 --ram 64Mi --limit 5m -- sleep 200
     said n1 "event=started .*$job"
-    if [ $held != before ]; then
-        ran=$((ran + 1))
+    ran=$((ran + 1))
+    if [ $held = before ]; then
+        wait_for test -e "$tmp/holding" || fail "the runtime was not asked: $(cat "$tmp/n1.log")"
+    else
         wait_for test -s "$(echo "$tmp"/n1/run/tasks/*"$job"*)/live.json" || fail "no container was made: $(ls -R "$tmp/n1/run/tasks")"
     fi
     : >"$tmp/held"
