@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/quote.h"
 #include "billing/billing.h"
+#include "ledger/text.h"
 
 static int need_account(st_tx *tx, const char *account, int32_t *ret, st_err *err)
 {
@@ -104,6 +105,7 @@ void st_cmd_prices_init(st_cmd_prices *cmd)
 static int check_cap(st_tx *tx, const st_price_plan *plan, st_err *err)
 {
     const st_ledger *l = tx->ctl->billing->ledger;
+    char spent[ST_MONEY_MAX], held[ST_MONEY_MAX];
     st_budget_state state;
     int r;
 
@@ -112,12 +114,12 @@ static int check_cap(st_tx *tx, const st_price_plan *plan, st_err *err)
         return 0;
     r = st_ledger_budget(l, plan->account, tx->now, &state, err);
     if (r == 0 && state.spent + state.held > plan->cap_udollars)
-        r = st_fail(err, ST_EBUDGET,
-                    "account %s has spent %" PRId64 ".%06" PRId64 " and has %" PRId64 ".%06" PRId64
-                    " on hold in %s: a lower cap can begin with the next month, or now with "
-                    "`at_cap: stop`",
-                    plan->account, state.spent / 1000000, state.spent % 1000000,
-                    state.held / 1000000, state.held % 1000000, st_ledger_period(l)->name);
+        r = st_fail(
+            err, ST_EBUDGET,
+            "account %s has spent %s and has %s on hold in %s: a lower cap can begin with the "
+            "next month, or now with `at_cap: stop`",
+            plan->account, st_money(spent, state.spent), st_money(held, state.held),
+            st_ledger_period(l)->name);
     return r;
 }
 
