@@ -198,6 +198,8 @@ static void check_ledger(check *c, const st_control *ctl)
     ST_CLEANUP(st_strbuf_done) st_strbuf now = {0};
     ST_CLEANUP(st_strbuf_done) st_strbuf again = {0};
 
+    if (!ctl->billing->ledger)
+        return; /* loading ended before it, and was told */
     st_ledger_save(ctl->billing->ledger, &now);
     st_ledger_save(c->ledger, &again);
     if (now.n != again.n || memcmp(now.s, again.s, now.n) != 0)
