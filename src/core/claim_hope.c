@@ -23,13 +23,13 @@ static int64_t add(st_core *core, const st_job *job, int32_t type, int gpus)
         const st_node *node = core->fleet->nodes.v[g->node];
         if (node->type != type || node->state != ST_NODE_READY)
             continue;
-        if (w->due[g->node] != w->gen) {
+        if (w->due[g->node] == w->gen) {
+            more -= __builtin_popcount(w->could[g->node]) / gpus;
+        } else {
             w->due[g->node] = w->gen;
             st_vec_push(&w->later, g->node);
             w->could[g->node] = node->view.free;
-            more += __builtin_popcount(w->could[g->node]) / gpus;
         }
-        more -= __builtin_popcount(w->could[g->node]) / gpus;
         w->could[g->node] |= g->devs;
         more += __builtin_popcount(w->could[g->node]) / gpus;
     }

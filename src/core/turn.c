@@ -451,7 +451,7 @@ static bool is_booked(const st_core *core, const st_job *job, bool guaranteed)
 }
 
 /* With `later` an owner will get room from borrowers once their protections end. */
-void st_core_turn_reserve(st_core *core, const st_job *job, st_phase phase, bool later)
+void st_core_turn_reserve(st_core *core, st_job *job, st_phase phase, bool later)
 {
     bool guaranteed = phase == ST_PHASE_GUARANTEED;
     if (st_core_reservers(core) >= (size_t)core->policy.reservations)
@@ -461,8 +461,9 @@ void st_core_turn_reserve(st_core *core, const st_job *job, st_phase phase, bool
             return;
     if (!guaranteed && !may_borrow(core, job))
         return;
+    uint32_t inside = inside_of(core, job);
     ST_EACH_TYPE (core, job, t) {
-        if (st_core_is_guaranteed(core, job, t) != guaranteed || !within_limits(core, job, t) ||
+        if ((inside >> (t + 1) & 1) != guaranteed || !within_limits(core, job, t) ||
             !st_core_below_max(core, job, t, ST_NOW | ST_NEXT))
             continue;
         size_t before = core->resv.n;

@@ -15,7 +15,7 @@ bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *pre
 bool st_core_lacks_room(const st_core *core, const st_job *job, st_phase phase);
 
 /* Reserve for a blocked job, if it is only room that it lacks. */
-void st_core_turn_reserve(st_core *core, const st_job *job, st_phase phase, bool later);
+void st_core_turn_reserve(st_core *core, st_job *job, st_phase phase, bool later);
 
 /* ---- misfit.c ---- */
 
