@@ -78,6 +78,9 @@
     X(DRAIN, "a node that drains takes new jobs", 40)                                   \
     X(ACCEPT, "a node comes back without a test", 100)                                  \
     X(SUSPECT, "a suspicion ends the jobs of a node", 100)                              \
+    X(BREAKER, "a storm of one fault takes out every node", 200)                        \
+    X(INCIDENT, "an incident is never over", 200)                                       \
+    X(ON_FAULT, "a job that is to fail with its node waits again", 200)                 \
     X(OVERSTAY, "a forecast counts as much as a limit", 100)                            \
     X(PROFILE, "a node that changed opens when it used to", 40)                         \
     X(KEPT, "a reserved start is kept whatever changes", 40)                            \

@@ -449,6 +449,8 @@ int st_check(const st_core *core, st_err *err)
         rc = check_homes(core, &jobs, err);
     if (rc == 0)
         rc = st_check_bookings(core, &jobs, err);
+    if (rc == 0)
+        rc = st_check_incidents(core, err);
     st_vec_free(&jobs);
     return rc;
 }

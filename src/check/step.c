@@ -287,7 +287,8 @@ static int may_end(const st_step *step, const st_track *t, const st_effect *e, s
     if (state == ST_JOB_DONE || state == ST_JOB_FAILED) {
         if (t->job.state == ST_JOB_PENDING && t->started && asked_for(step, ST_EV_LATE, e->job))
             return 0;
-        if (!on || !asked_for(step, ST_EV_FINISH, e->job))
+        bool with_node = state == ST_JOB_FAILED && t->job.fails && lost_a_node(step, t);
+        if (!with_node && (!on || !asked_for(step, ST_EV_FINISH, e->job)))
             return wrong(e, t, err);
     } else if (state == ST_JOB_TIMEOUT) {
         bool by = t->job.end_by_ms && t->job.end_by_ms <= step->now;
@@ -337,7 +338,9 @@ static int on_stop(const st_step *step, st_track *t, const st_effect *e, st_err 
     if (e->after == ST_JOB_CANCELLED || e->after == ST_JOB_TIMEOUT || e->after == ST_JOB_FAILED)
         rc = may_end(step, t, e, (st_job_state)e->after, err);
     else if (e->after == ST_JOB_PENDING)
-        rc = may_leave(step, t, e, err);
+        rc = t->job.fails && lost_a_node(step, t)
+                 ? BAD("on_fault: job %" PRIu64 " waits again, and should have failed", e->job)
+                 : may_leave(step, t, e, err);
     else
         rc = wrong(e, t, err);
     bool own = t->job.booking && e->other == (t->job.booking | ST_BOOKING_BIT);
@@ -406,7 +409,8 @@ static int on_effect(const st_step *step, size_t at, st_err *err)
     if (e->at_ms != step->now)
         return BAD("effects: %s is dated %" PRId64 ", it is %" PRId64, st_effect_name(e->kind),
                    e->at_ms, step->now);
-    if (e->kind == ST_FX_FLOOR || e->kind == ST_FX_NODE || e->kind == ST_FX_BOOKING)
+    if (e->kind == ST_FX_FLOOR || e->kind == ST_FX_NODE || e->kind == ST_FX_BOOKING ||
+        e->kind == ST_FX_INCIDENT)
         return 0;
     st_track *t = st_watch_find(step->watch, e->job);
     if ((t == NULL) != (e->kind == ST_FX_QUEUED))
@@ -590,6 +594,8 @@ int st_watch_step(st_watch *watch, const st_core *core, const st_event *const *e
         rc = same_jobs(&step, err);
     if (rc == 0)
         rc = st_watch_nodes(&step, err);
+    if (rc == 0)
+        rc = st_watch_incidents(&step, err);
     if (rc == 0)
         rc = st_watch_reserved(&step, err);
     if (rc == 0)

@@ -31,6 +31,8 @@ void st_watch_free(st_watch *watch)
     st_vec_free(&watch->floors);
     st_vec_free(&watch->homes);
     st_vec_free(&watch->unproven);
+    st_vec_free(&watch->served);
+    st_vec_free(&watch->taken);
     free(watch);
 }
 
@@ -92,6 +94,7 @@ void st_watch_add(const st_step *step, uint64_t id)
         t->job.latency_critical = spec->latency_critical;
         t->job.priority = spec->priority;
         t->job.meek = spec->meek;
+        t->job.fails = spec->fails;
         t->job.limit_ms = spec->limit_ms;
         t->job.yield = spec->yield;
         t->job.series = spec->series; /* worlds name it by its number */

@@ -11,6 +11,7 @@
  *   wait.c    who waits, and whether the reasons are true
  *   window.c  windows of jobs
  *   node.c    nodes that come into service
+ *   incident.c  what takes nodes out of service, and when that is over
  */
 #ifndef ST_CHECK_WATCH_H
 #define ST_CHECK_WATCH_H
@@ -39,15 +40,24 @@ typedef struct st_track {
     bool told;             /* agents were told to run it, and have not said that it is gone */
 } st_track;
 
+/* A node that a judged fault took out of service. */
+typedef struct st_watch_taken {
+    int32_t node, pool;
+    st_cause cause;
+    int64_t at_ms;
+} st_watch_taken;
+
 struct st_watch {
     ST_VEC(st_track *) tracks; /* live jobs by id */
     st_use capacity;           /* when the last step ended */
     ST_VEC(st_quota) floors;
     ST_VEC(int32_t) homes;    /* by node: whose home it is */
     ST_VEC(uint8_t) unproven; /* by node: it needs a test before it takes jobs */
-    st_reserved first;        /* for whom capacity was reserved first, after the last step */
-    int64_t first_by_ms;      /* and when it was to start at the latest, since it is first */
-    int64_t due_ms;           /* when the core wanted to be called next, after the last step */
+    ST_VEC(bool) served;      /* by node: it took jobs when the last step ended */
+    ST_VEC(st_watch_taken) taken;
+    st_reserved first;   /* for whom capacity was reserved first, after the last step */
+    int64_t first_by_ms; /* and when it was to start at the latest, since it is first */
+    int64_t due_ms;      /* when the core wanted to be called next, after the last step */
     st_watch_counts counts;
 };
 
@@ -115,6 +125,10 @@ int st_watch_book_quota(const st_step *step, st_err *err);
 
 /* Does every node that comes into service have its test? */
 int st_watch_nodes(const st_step *step, st_err *err);
+
+/* Was no node taken out of service that a breaker should have kept? And, in one state, is every incident over that should be? */
+int st_watch_incidents(const st_step *step, st_err *err);
+int st_check_incidents(const st_core *core, st_err *err);
 
 /* The rules of bookings, in one state (book.c). */
 int st_check_bookings(const st_core *core, const st_job_list *jobs, st_err *err);

@@ -17,7 +17,7 @@ st_core *st_core_new(const st_policy *policy)
     core->by_id = st_idmap_new();
     core->slots = st_slots_new();
     core->calendar_ms = ST_TIME_NEVER;
-    core->nodes_ms = ST_TIME_NEVER;
+    core->nodes_ms = core->incidents_ms = ST_TIME_NEVER;
     core->misfits = st_idmap_new();
     core->possible = st_idmap_new();
     core->numbers = st_idmap_new();
@@ -58,6 +58,9 @@ void st_core_free(st_core *core)
     st_core_borrowers_done(core);
     for (size_t i = 0; i < core->bookings.n; i++)
         st_booking_free(core->bookings.v[i]);
+    for (size_t i = 0; i < core->incidents.n; i++)
+        st_incident_free(core->incidents.v[i]);
+    st_vec_free(&core->incidents);
     st_vec_free(&core->bookings);
     st_vec_free(&core->opened);
     st_slots_free(core->slots);
@@ -163,7 +166,8 @@ void st_core_drop_job(st_core *core, st_job *job)
 
 int64_t st_core_next_timer(const st_core *core)
 {
-    return ST_MIN(ST_MIN(core->wake_ms, core->due_ms), ST_MIN(core->calendar_ms, core->nodes_ms));
+    int64_t nodes_ms = ST_MIN(core->nodes_ms, core->incidents_ms);
+    return ST_MIN(ST_MIN(core->wake_ms, core->due_ms), ST_MIN(core->calendar_ms, nodes_ms));
 }
 
 /* Since when it runs and was displaced counts up to a moment. */

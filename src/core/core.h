@@ -68,7 +68,8 @@ typedef struct st_core st_core;
     X(ST_EV_BOOK_CHANGE, "book_change")   /* another window, or size: u.rebook */                 \
     X(ST_EV_TEST, "test")                 /* a node is to be tested: u.tested.node */             \
     X(ST_EV_TESTED, "tested")             /* what a test has found: u.tested */                   \
-    X(ST_EV_LABELS, "labels")             /* a node has other labels: u.labels */
+    X(ST_EV_LABELS, "labels")             /* a node has other labels: u.labels */                 \
+    X(ST_EV_INCIDENT, "incident")         /* somebody has looked at a breaker: u.id */
 typedef enum st_event_kind {
 #define X(id, name) id,
     ST_EVENT_TABLE(X)
@@ -107,6 +108,7 @@ typedef struct st_job_spec {
     bool hard;         /* admitted only with a place in the calendar */
     uint64_t hold; /* hard: the number of the booking that is kept for it, chosen by the caller */
     bool meek;     /* preempts nobody of its own account, and nobody while it borrows */
+    bool fails;    /* it fails with its node, and is not started again */
     const char *reader; /* the account of whoever reads a refusal; NULL: may know everything */
     const char *priority_class; /* for those who reckon what it costs; the core does not know it */
 } st_job_spec;
@@ -135,12 +137,14 @@ typedef struct st_event {
             const char *by, *reason; /* NULL: nobody, none */
             int64_t since_ms;        /* of RECALLED */
             bool tests;              /* of ST_EV_AGENT: it can test the node */
+            st_finding finding;      /* of FAULT; its words are `reason` */
         } node_state;
         struct {
             int32_t node;
             int64_t test; /* its number */
             bool passed;
             const char *reason; /* why not */
+            st_finding finding; /* likewise; its words are `reason` */
         } tested;
         struct {
             int32_t node;
@@ -210,7 +214,7 @@ int st_event_decode(const char *data, size_t len, size_t *at, st_arena *arena, s
 
 /* ---- effects ------------------------------------------------------------------------ */
 
-/* X(id, name, what it tells a listener). Of BOOKING `other` is its number, `until_ms` when that state should end, and
+/* X(id, name, what it tells a listener). Of END `node` is the one that failed under it. Of INCIDENT `other` is its number. Of BOOKING `other` is its number, `until_ms` when that state should end, and
  * the grants are its plan. */
 #define ST_EFFECT_TABLE(X)                                                                         \
     X(ST_FX_QUEUED, "queued", "the job was accepted")                                              \
@@ -228,7 +232,11 @@ int st_event_decode(const char *data, size_t len, size_t *at, st_arena *arena, s
     X(ST_FX_FLOOR, "floor", "the floor of an account changed because nodes came or went")          \
     X(ST_FX_NODE, "node", "the state of a node changed")                                           \
     X(ST_FX_STOP, "stop", "the job was told to stop; its devices are free once its nodes confirm") \
-    X(ST_FX_BOOKING, "booking", "a booking has another state or place")
+    X(ST_FX_BOOKING, "booking", "a booking has another state or place")                            \
+    X(ST_FX_INCIDENT, "incident",                                                                  \
+      "something is wrong with nodes, and state says what is new of it; or a node reported "       \
+      "something that cannot be true; or requests of a job there became slow and no neighbour "    \
+      "explains it")
 typedef enum st_effect_kind {
 #define X(id, name, about) id,
     ST_EFFECT_TABLE(X)
@@ -253,6 +261,7 @@ typedef struct st_effect {
         int64_t after;         /* STOP: the st_job_state that follows */
         int64_t moves;         /* NOTIFY: 1: it has a place to go to */
         int64_t booking_state; /* BOOKING: st_booking_state, with ST_BOOKING_DEGRADED */
+        int64_t news;          /* INCIDENT: st_incident_news */
         int64_t value;         /* whichever it is, for those who compare effects */
     };
     int64_t
@@ -523,6 +532,16 @@ const st_booking *st_core_booking(const st_core *core, uint64_t id); /* NULL: un
 /* How long before its start a booking closes, and how long after its end it is clear. */
 int64_t st_core_book_lead_ms(const st_core *core);
 int64_t st_core_book_tail_ms(const st_core *core);
+
+/* ---- incidents --------------------------------------------------------------------------- */
+
+/* Those that are open, and the last that are over, by number. */
+size_t st_core_nincidents(const st_core *core);
+const st_incident *st_core_incident_at(const st_core *core, size_t i);
+const st_incident *st_core_incident(const st_core *core, uint64_t id); /* NULL: unknown */
+st_scope st_core_incident_scope(const st_core *core, const st_incident *incident);
+/* Whether saying once more that the node has this fault would change nothing: it is held. */
+bool st_core_holds(const st_core *core, int32_t node, st_fault kind);
 
 /* A hash over all effects so far: equal runs have equal hashes. */
 uint64_t st_core_hash(const st_core *core);

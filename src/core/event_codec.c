@@ -95,6 +95,8 @@ static void io_job_spec(codec *c, st_arena *arena, st_job_spec *j)
     }
     if (c->format >= 18)
         IO_BOOL(c, j->meek);
+    if (c->format >= 21)
+        IO_BOOL(c, j->fails);
 }
 
 static void io_book(codec *c, st_arena *arena, st_event *ev)
@@ -151,6 +153,34 @@ static void io_relabel(codec *c, st_arena *arena, st_event *ev)
     IO_BOOL(c, ev->u.labels.force);
 }
 
+/* Without its words. */
+static void io_finding(codec *c, st_finding *f)
+{
+    if (c->format < 21) {
+        *f = (st_finding){.gpu = -1};
+        return;
+    }
+    IO_IN(c, f->kind, 0, ST_FAULT_COUNT - 1);
+    IO_IN(c, f->gpu, -1, ST_DEVS_MAX - 1);
+    io_i64(c, &f->code);
+}
+
+static void io_node_state(codec *c, st_arena *arena, st_event *ev)
+{
+    IO_IN(c, ev->u.node_state.node, INT32_MIN, INT32_MAX);
+    IO_IN(c, ev->u.node_state.state, 0, ST_NODE_STATE_COUNT - 1);
+    if (c->format >= 14)
+        IO_BOOL(c, ev->u.node_state.force);
+    if (c->format >= 19) {
+        IO_IN(c, ev->u.node_state.how, 0, ST_HOW_COUNT - 1);
+        io_text(c, arena, &ev->u.node_state.by);
+        io_text(c, arena, &ev->u.node_state.reason);
+        io_i64(c, &ev->u.node_state.since_ms);
+        IO_BOOL(c, ev->u.node_state.tests);
+    }
+    io_finding(c, &ev->u.node_state.finding);
+}
+
 static void io_event(codec *c, st_arena *arena, st_event *ev)
 {
     int64_t head = ev->kind | (int64_t)c->format << FORMAT_SHIFT;
@@ -184,17 +214,7 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         break;
     case ST_EV_NODE_STATE:
     case ST_EV_AGENT:
-        IO_IN(c, ev->u.node_state.node, INT32_MIN, INT32_MAX);
-        IO_IN(c, ev->u.node_state.state, 0, ST_NODE_STATE_COUNT - 1);
-        if (c->format >= 14)
-            IO_BOOL(c, ev->u.node_state.force);
-        if (c->format >= 19) {
-            IO_IN(c, ev->u.node_state.how, 0, ST_HOW_COUNT - 1);
-            io_text(c, arena, &ev->u.node_state.by);
-            io_text(c, arena, &ev->u.node_state.reason);
-            io_i64(c, &ev->u.node_state.since_ms);
-            IO_BOOL(c, ev->u.node_state.tests);
-        }
+        io_node_state(c, arena, ev);
         break;
     case ST_EV_TEST:
     case ST_EV_TESTED:
@@ -202,6 +222,7 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         io_i64(c, &ev->u.tested.test);
         IO_BOOL(c, ev->u.tested.passed);
         io_text(c, arena, &ev->u.tested.reason);
+        io_finding(c, &ev->u.tested.finding);
         break;
     case ST_EV_LABELS:
         io_relabel(c, arena, ev);
@@ -220,6 +241,7 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         io_u64(c, &ev->u.finish.id);
         IO_BOOL(c, ev->u.finish.failed);
         break;
+    case ST_EV_INCIDENT:
     case ST_EV_CANCEL:
     case ST_EV_CHECKPOINTED:
     case ST_EV_UNSTARTED:

@@ -327,6 +327,7 @@ static handler *const handlers[ST_EV_COUNT] = {
     [ST_EV_TEST] = st_core_node_test,
     [ST_EV_TESTED] = st_core_node_tested,
     [ST_EV_LABELS] = st_core_node_labels,
+    [ST_EV_INCIDENT] = st_core_incident_reset,
     [ST_EV_GONE] = on_gone,
     [ST_EV_LATE] = on_late,
     [ST_EV_LIMIT] = st_core_set_limit,

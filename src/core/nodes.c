@@ -4,7 +4,9 @@
  *   found, which that engine alone takes back.
  * 2 A node whose agent can test it comes into service through `testing`: when it is new, and after it had failed, was
  *   repaired or retired (policy `acceptance`).
- * 3 Suspect, testing, repair and retired take nobody's devices away: they only take no new jobs. */
+ * 3 Suspect, testing, repair and retired take nobody's devices away: they only take no new jobs.
+ * 4 What an engine or a test finds goes through incidents.c, which may hold it back: then a node that served is suspect, and
+ *   any other stays what it is. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 #include "model/labels.h"
 
 #define OURSELVES "stintd"
+#define AGAIN     "the same fault came back after it was repaired: somebody must look at the hardware"
 
 static int need_node(const st_core *core, int32_t id, st_node **ret, st_err *err)
 {
@@ -65,6 +68,13 @@ static st_node_state comes_to(const st_core *core, const st_node *node, st_node_
     return state == ST_NODE_READY && first && !ST_BROKEN(ACCEPT) ? ST_NODE_TESTING : state;
 }
 
+/* It serves, or will not come back by itself: what it was in is over for it. */
+static bool settled(const st_node *node)
+{
+    return node->state == ST_NODE_READY || node->state == ST_NODE_RETIRED ||
+           node->state == ST_NODE_REMOVED;
+}
+
 static void entered(st_core *core, st_node *node)
 {
     node->failed_test = false;
@@ -93,6 +103,17 @@ static void residents_of(const st_core *core, int32_t node, uint64_t **ret, size
     *ret_n = ids.n;
 }
 
+/* It was submitted with on_fault: fail. Who ends already ends as it would. */
+static void fail_job(st_core *core, st_job *job, const st_node *node, st_effects *fx)
+{
+    if (job->stopping && job->after != ST_JOB_PENDING)
+        return;
+    job->fault = node->id + 1;
+    job->claimant = 0;
+    if (!st_core_stop(core, job, ST_JOB_FAILED, false, fx))
+        st_core_end_now(core, job, ST_JOB_FAILED, fx);
+}
+
 /* Plans go; who is there goes only where the node has failed. */
 static void part(st_core *core, const st_node *node, st_effects *fx)
 {
@@ -105,8 +126,10 @@ static void part(st_core *core, const st_node *node, st_effects *fx)
         st_job *job = st_core_find(core, ids[i]);
         if (job->held)
             st_core_unhold(core, job, fx);
-        if (lost && job->grants && !ST_BROKEN(FAILED_NODE) &&
-            !st_core_stop(core, job, ST_JOB_PENDING, true, fx)) {
+        if (lost && job->grants && job->fails && !ST_BROKEN(ON_FAULT)) {
+            fail_job(core, job, node, fx);
+        } else if (lost && job->grants && !ST_BROKEN(FAILED_NODE) &&
+                   !st_core_stop(core, job, ST_JOB_PENDING, true, fx)) {
             st_core_restart(core, job);
             st_core_requeue_now(core, job, fx);
         }
@@ -134,6 +157,8 @@ static int go(st_core *core, st_node *node, st_node_state state, bool force, st_
     st_book_set_due(core);
     if (state != ST_NODE_READY)
         part(core, node, fx);
+    if (settled(node))
+        st_incident_back(core, node, fx);
     return 0;
 }
 
@@ -146,6 +171,7 @@ static void go_alone(st_core *core, st_node *node, st_node_state state, st_effec
 
 static void back(st_core *core, st_node *node, st_effects *fx)
 {
+    st_node_note_set(&node->fault, NULL, NULL, 0);
     st_node_note_set(&node->word, NULL, NULL, 0);
     go_alone(core, node, ST_NODE_READY, fx);
 }
@@ -158,8 +184,10 @@ static int said(st_core *core, st_node *node, const st_event *ev, st_effects *fx
     st_node_state state = ev->u.node_state.state;
     if (state == ST_NODE_REMOVED) {
         int rc = st_core_node_remove(core, node, ev->u.node_state.force, fx, err);
-        if (rc == 0)
+        if (rc == 0) {
             st_core_nodes_set_due(core);
+            st_incident_back(core, node, fx);
+        }
         return rc;
     }
     if (state == ST_NODE_TESTING && !node->tests)
@@ -170,7 +198,21 @@ static int said(st_core *core, st_node *node, const st_event *ev, st_effects *fx
     st_node_note_set(&node->fault, NULL, NULL, 0);
     st_node_note_set(&node->word, state == ST_NODE_READY ? NULL : ev->u.node_state.by,
                      ev->u.node_state.reason, core->now);
+    if (state == ST_NODE_READY)
+        node->repeats = 0; /* somebody has looked at it */
     return 0;
+}
+
+/* It goes on as it is, but for new jobs. */
+static int hold(st_core *core, st_node *node, const st_event *ev, st_effects *fx, st_err *err)
+{
+    if (node->state != ST_NODE_READY)
+        return 0;
+    int rc = go(core, node, ST_NODE_SUSPECT, true, fx, err);
+    node->was = ST_NODE_READY;
+    st_node_note_set(&node->fault, ev->u.node_state.by ? ev->u.node_state.by : OURSELVES,
+                     ev->u.node_state.reason, core->now);
+    return rc;
 }
 
 /* An engine takes it out: lost, or it takes nothing new. What it was before is kept until the engine takes that back, however
@@ -178,13 +220,28 @@ static int said(st_core *core, st_node *node, const st_event *ev, st_effects *fx
 static int fault(st_core *core, st_node *node, const st_event *ev, st_effects *fx, st_err *err)
 {
     st_node_state was = node->fault.by ? node->was : node->state, state = ev->u.node_state.state;
-    bool serves = node->state == ST_NODE_READY || node->state == ST_NODE_TESTING;
-    if (node->state == state || (state != ST_NODE_FAILED && !serves))
+    bool held = node->state == ST_NODE_SUSPECT && node->fault.by;
+    bool serves = node->state == ST_NODE_READY || node->state == ST_NODE_TESTING || held;
+    st_finding finding = ev->u.node_state.finding;
+    finding.words = ev->u.node_state.reason;
+    bool repeats = node->state == state, moves = !repeats && (state == ST_NODE_FAILED || serves);
+    bool first = !node->fault.by;
+    if (st_fault_weighs(finding.kind) == ST_FAULT_NOTED) {
+        st_incident_fault(core, node, &finding, true, fx);
         return 0;
-    int rc = go(core, node, state, ev->u.node_state.force, fx, err);
+    }
+    if (!moves && (!repeats || finding.kind == ST_FAULT_NONE))
+        return 0;
+    if (!st_incident_fault(core, node, &finding, state == ST_NODE_DRAINING, fx))
+        return hold(core, node, ev, fx, err);
+    if (repeats)
+        return 0;
+    int rc = go(core, node, state, true, fx, err);
     if (rc < 0)
         return rc;
     node->was = was;
+    if (first && st_incident_again(core, node, &finding))
+        node->was = ST_NODE_RETIRED;
     st_node_note_set(&node->fault, ev->u.node_state.by ? ev->u.node_state.by : OURSELVES,
                      ev->u.node_state.reason, core->now);
     return 0;
@@ -196,9 +253,14 @@ static int healed(st_core *core, st_node *node, const st_event *ev, st_effects *
     if (!node->fault.by)
         return 0; /* somebody else took it out */
     int rc = go(core, node, node->was, ev->u.node_state.force, fx, err);
-    if (rc == 0)
-        st_node_note_set(&node->fault, NULL, NULL, 0);
-    return rc;
+    if (rc < 0)
+        return rc;
+    st_node_note_set(&node->fault, NULL, NULL, 0);
+    if (node->state == ST_NODE_RETIRED && !node->word.by)
+        st_node_note_set(&node->word, OURSELVES, AGAIN, core->now);
+    if (node->state == ST_NODE_DRAINING)
+        st_incident_back(core, node, fx); /* it is out by somebody's word alone */
+    return 0;
 }
 
 /* Its notes from before the core had them; its state stays. */
@@ -298,13 +360,46 @@ int st_core_node_test(st_core *core, const st_event *ev, st_effects *fx, st_err 
     return 0;
 }
 
-static void failed(st_core *core, st_node *node, const char *reason, st_effects *fx)
+/* Suspect until it is tested again: too many others are out. */
+static void doubt(st_core *core, st_node *node, const char *reason, st_effects *fx)
 {
+    go_alone(core, node, ST_NODE_SUSPECT, fx);
+    set_due(core, node, core->policy.suspect_ms);
+    if (!node->fault.by)
+        st_node_note_set(&node->word, OURSELVES, reason, core->now);
+}
+
+/* The checker broke: that says nothing of the node. Who waits for a test is tested again. */
+static void untested(st_core *core, st_node *node, const st_finding *finding, st_effects *fx)
+{
+    st_incident_fault(core, node, finding, true, fx);
+    if (node->state != ST_NODE_READY && node->state != ST_NODE_RETIRED)
+        set_due(core, node, core->policy.suspect_ms);
+}
+
+static void failed(st_core *core, st_node *node, const st_event *ev, st_effects *fx)
+{
+    const char *reason = ev->u.tested.reason;
+    st_finding finding = ev->u.tested.finding;
+    finding.words = reason;
+    bool serves = node->state == ST_NODE_READY || node->state == ST_NODE_SUSPECT;
     bool ours = node->state == ST_NODE_REPAIR && node->failed_test;
+    if (st_fault_weighs(finding.kind) == ST_FAULT_NOTED) {
+        untested(core, node, &finding, fx);
+        return;
+    }
     node->unproven = true;
-    if (!ours && node->state != ST_NODE_READY && node->state != ST_NODE_SUSPECT &&
-        node->state != ST_NODE_TESTING)
+    if (!ours && !serves && node->state != ST_NODE_TESTING)
         return; /* somebody else decides */
+    if (!st_incident_fault(core, node, &finding, false, fx) && serves) {
+        doubt(core, node, reason, fx);
+        return;
+    }
+    if (!ours && st_incident_again(core, node, &finding)) {
+        go_alone(core, node, ST_NODE_RETIRED, fx);
+        st_node_note_set(&node->word, OURSELVES, AGAIN, core->now);
+        return;
+    }
     go_alone(core, node, ST_NODE_REPAIR, fx);
     node->failed_test = true;
     set_due(core, node, core->policy.retest_ms);
@@ -321,7 +416,7 @@ int st_core_node_tested(st_core *core, const st_event *ev, st_effects *fx, st_er
         return 0; /* of a test that nobody waits for */
     node->tested = node->test;
     if (!ev->u.tested.passed) {
-        failed(core, node, ev->u.tested.reason, fx);
+        failed(core, node, ev, fx);
         return 0;
     }
     node->unproven = false;
@@ -343,6 +438,10 @@ void st_core_nodes_expire(st_core *core, st_effects *fx)
         if (node->due_ms == 0 || node->due_ms > core->now)
             continue;
         node->due_ms = 0;
+        if (!node->tests && node->fault.by) {
+            node->due_ms = core->now + core->policy.suspect_ms; /* its engine takes it back */
+            continue;
+        }
         if (!node->tests) {
             back(core, node, fx);
             continue;

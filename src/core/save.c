@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "core/book.h"
 #include "core/queue.h"
+#include "core/save_health.h"
 #include "core/shadow.h"
 #include "model/codec.h"
 
@@ -65,20 +66,6 @@ static int64_t last_of(size_t n)
     return (int64_t)n - 1;
 }
 
-static void io_life(codec *c, st_node *node)
-{
-    io_note(c, &node->word);
-    io_note(c, &node->fault);
-    IO_IN(c, node->was, 0, ST_NODE_STATE_COUNT - 1);
-    IO_BOOL(c, node->tests);
-    IO_BOOL(c, node->unproven);
-    IO_BOOL(c, node->failed_test);
-    IO_IN(c, node->test, 0, INT64_MAX);
-    IO_IN(c, node->tested, 0, node->test);
-    IO_IN(c, node->passed_ms, 0, INT64_MAX);
-    IO_IN(c, node->due_ms, 0, INT64_MAX);
-}
-
 static void io_node(codec *c, st_fleet *f, st_node *node)
 {
     io_str(c, &node->name);
@@ -92,7 +79,7 @@ static void io_node(codec *c, st_fleet *f, st_node *node)
     if (c->format >= 4)
         IO_BOOL(c, node->agent);
     if (c->format >= 19)
-        io_life(c, node);
+        st_save_life(c, node);
     if (c->format >= 20)
         io_labels(c, &node->labels);
     if (!c->out)
@@ -318,6 +305,10 @@ static void io_job(codec *c, const st_core *core, st_job *j)
     }
     if (c->format >= 18)
         IO_BOOL(c, j->meek);
+    if (c->format >= 21) {
+        IO_BOOL(c, j->fails);
+        IO_IN(c, j->fault, 0, (int64_t)core->fleet->nodes.n);
+    }
     c->bad |= j->class == ST_CLASS_BOOKED && j->booking == 0;
     c->bad |= (j->state == ST_JOB_STOPPING && !j->stopping) ||
               (j->stopping && j->state != ST_JOB_STOPPING && j->state != ST_JOB_PAUSED);
@@ -603,6 +594,8 @@ static void io_core(codec *c, st_core *core)
         io_booking(c, core, core->bookings.v[i]);
         c->bad |= i > 0 && core->bookings.v[i]->id <= core->bookings.v[i - 1]->id;
     }
+    if (c->format >= 21)
+        st_save_incidents(c, core);
     for (size_t i = 0; i < core->jobs.n && !c->bad; i++)
         c->bad |= core->jobs.v[i]->booking && !st_book_find(core, core->jobs.v[i]->booking);
 }
@@ -660,6 +653,7 @@ static void rebuild(st_core *core)
     st_admit_needs(core->tree);
     st_core_set_due(core);
     st_core_nodes_set_due(core);
+    st_incidents_set_due(core);
     st_core_reserve_index(core);
     st_book_rebuild(core);
     for (size_t i = 0; i < core->fleet->nodes.n; i++)

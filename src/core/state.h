@@ -26,6 +26,7 @@
  *   expect.c    how long jobs should run, learned from those that ended
  *   estimate.c  when waiting jobs should start
  *   book.c      bookings; book.h has its parts
+ *   nodes.c     the life of a node; incidents.c: what is wrong with nodes, and the breaker
  *   save.c      to bytes and back */
 #ifndef ST_CORE_STATE_H
 #define ST_CORE_STATE_H
@@ -245,8 +246,11 @@ struct st_core {
     ST_VEC(st_booking *) opened;   /* derived: of them, with devices of their own now, by number */
     size_t nopen;                  /* derived: how many these are */
     int64_t nodes_ms;              /* derived: when a node is tested again */
-    size_t ndegraded, nover;       /* derived */
-    size_t nkept;                  /* derived: of them, kept for the deadline of a job */
+    ST_VEC(st_incident *) incidents; /* by number; see incidents.c */
+    uint64_t last_incident;
+    int64_t incidents_ms;    /* derived: when one of them is over */
+    size_t ndegraded, nover; /* derived */
+    size_t nkept;            /* derived: of them, kept for the deadline of a job */
 
     /* Scratch. */
     ST_VEC(st_restart) restart; /* gangs that just lost a node: tried first */
@@ -363,6 +367,19 @@ int st_core_node_test(st_core *core, const st_event *ev, st_effects *fx, st_err 
 int st_core_node_tested(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
 void st_core_nodes_set_due(st_core *core);
 void st_core_nodes_expire(st_core *core, st_effects *fx);
+
+/* incidents.c */
+/* What was found is noted, and whether it may take the node out of service. One of kind NONE may, and is not noted.
+ * `soft`: it would only take nothing new, which nobody holds back. */
+bool st_incident_fault(st_core *core, const st_node *node, const st_finding *finding, bool soft,
+                       st_effects *fx);
+/* It serves again, or somebody has decided that it does not come back. */
+void st_incident_back(st_core *core, const st_node *node, st_effects *fx);
+int st_core_incident_reset(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
+void st_incidents_expire(st_core *core, st_effects *fx);
+void st_incidents_set_due(st_core *core);
+/* The same hardware fault, again after so many repairs: it is not to come back by itself. */
+bool st_incident_again(st_core *core, st_node *node, const st_finding *finding);
 
 /* moves.c */
 void st_core_start(st_core *core, st_job *job, int32_t type, st_class class, st_grant *take_grants,

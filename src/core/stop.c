@@ -70,8 +70,8 @@ void st_core_restart(st_core *core, const st_job *job)
 void st_core_gone(st_core *core, st_job *job, bool done, st_effects *fx)
 {
     ST_ASSERT(job->stopping);
-    if (done && job->state == ST_JOB_STOPPING && job->after == ST_JOB_PENDING) {
-        job->claimant = 0;
+    if (done && job->state == ST_JOB_STOPPING && (job->after == ST_JOB_PENDING || job->fault > 0)) {
+        job->claimant = job->fault = 0;
         st_core_learn(core, job);
         st_core_end_now(core, job, ST_JOB_DONE, fx);
         return;

@@ -325,6 +325,7 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
         .latency_critical = spec->latency_critical,
         .priority = spec->priority,
         .meek = spec->meek,
+        .fails = spec->fails,
         .limit_ms = spec->limit_ms,
         .yield = spec->yield,
         .booking = spec->booking,

@@ -95,6 +95,7 @@ static void end(st_core *core, st_job *job, st_job_state state, bool loses, st_e
     e.lost_gpu_ms = lost;
     e.unsaved_ms = unsaved_ms;
     e.ordered = ordered;
+    e.node = state == ST_JOB_FAILED ? job->fault - 1 : -1;
     st_fx(core, fx, e, NULL, 0);
     st_core_drop_job(core, job);
 }
@@ -103,7 +104,7 @@ static void end(st_core *core, st_job *job, st_job_state state, bool loses, st_e
 void st_core_end_now(st_core *core, st_job *job, st_job_state state, st_effects *fx)
 {
     st_account *account = st_tree_account(core->tree, job->account);
-    if (job->stopping && job->claimant) {
+    if ((job->stopping && job->claimant) || (job->fault > 0 && state == ST_JOB_FAILED)) {
         end(core, job, state, true, fx);
         return;
     }
@@ -299,5 +300,6 @@ void st_core_expire(st_core *core, st_effects *fx)
 {
     expire_jobs(core, fx);
     st_core_nodes_expire(core, fx);
+    st_incidents_expire(core, fx);
     st_book_expire(core, fx);
 }

@@ -8,7 +8,7 @@
  *  2 What was not measured is skipped, never passed and never failed.
  *  3 An error that programs cause (restart) or that only informs (log) never takes a GPU out of service.
  *
- * Place in the law: base <- health <- agent. */
+ * Place in the law: base, model <- health <- agent, control. */
 #ifndef ST_HEALTH_HEALTH_H
 #define ST_HEALTH_HEALTH_H
 
@@ -18,6 +18,7 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "model/incident.h"
 
 /* ---- XIDs ----------------------------------------------------------------------------- */
 
@@ -51,6 +52,26 @@ st_xid_action st_xid_of(const st_xid_rules *rules, int64_t xid);
 bool st_xid_fatal(st_xid_action action);
 /* Reads "63=reset,31=log" on top of what is there. On failure nothing changed. */
 int st_xid_rules_read(const char *text, st_xid_rules *rules, st_err *err);
+
+/* ---- remedies ------------------------------------------------------------------------- */
+
+/* X(id, name, what is done) */
+#define ST_REMEDY_TABLE(X)                                  \
+    X(ST_REMEDY_NONE, "none", "nothing; it ends by itself") \
+    X(ST_REMEDY_RESET, "reset", "the GPU is reset")         \
+    X(ST_REMEDY_REBOOT, "reboot", "the node is rebooted")   \
+    X(ST_REMEDY_INSPECT, "inspect", "somebody looks at the part")
+typedef enum st_remedy {
+#define X(id, ...) id,
+    ST_REMEDY_TABLE(X)
+#undef X
+        ST_REMEDY_COUNT
+} st_remedy;
+
+const char *st_remedy_name(st_remedy remedy);
+const char *st_remedy_about(st_remedy remedy);
+/* What mends such a fault. */
+st_remedy st_remedy_of(const st_finding *finding);
 
 /* ---- a quick diagnosis ---------------------------------------------------------------- */
 

@@ -38,8 +38,9 @@
  *  17 limits on bookings, of accounts and of pools; changes of pools by force
  *  18 jobs that preempt nobody
  *  19 what is said of nodes and by whom, tests of nodes, the policies `acceptance`, `suspect`, `retest`
- *  20 labels of nodes, what bookings require of them, dedicated bookings */
-#define ST_CODEC_FORMAT 20
+ *  20 labels of nodes, what bookings require of them, dedicated bookings
+ *  21 incidents, what kind a fault is, and their policies; what jobs do when a node fails */
+#define ST_CODEC_FORMAT 21
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */
@@ -230,6 +231,9 @@ static inline void io_policy(codec *c, st_policy *p)
     if (c->format >= 19) {
         ST_POLICY_SINCE_19(X)
     }
+    if (c->format >= 21) {
+        ST_POLICY_SINCE_21(X)
+    }
 #undef X
 #define X(field, key, kind, def, lo, hi, what) p->field = def;
     if (c->format < 5) {
@@ -240,6 +244,9 @@ static inline void io_policy(codec *c, st_policy *p)
     }
     if (c->format < 19) {
         ST_POLICY_SINCE_19(X)
+    }
+    if (c->format < 21) {
+        ST_POLICY_SINCE_21(X)
     }
 #undef X
 }

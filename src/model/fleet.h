@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "model/incident.h"
 #include "model/job.h"
 #include "model/tree.h"
 
@@ -139,6 +140,10 @@ typedef struct st_node {
     /* Who took it out of service; and the fault for which an engine did, which counts first, with what it was before. */
     st_node_note word, fault;
     st_node_state was;
+    /* The last fault of its hardware, and how often that had come back after a repair. */
+    st_finding last; /* without words */
+    int64_t last_ms;
+    int repeats;
     bool tests;           /* its agent can test it */
     bool unproven;        /* it has failed, was repaired or is new since it passed a test */
     bool failed_test;     /* that is why it is in repair */

@@ -107,6 +107,7 @@ typedef struct st_job {
     bool latency_critical;
     int priority;
     bool meek;        /* preempts nobody of its own account, and nobody while it borrows */
+    bool fails;       /* it has failed when a node under it has, and is not started again */
     int64_t limit_ms; /* ST_TIME_NEVER: a service, or no limit given */
     st_yield yield;
     uint64_t booking;  /* it runs inside that one, while there is; 0: none */
@@ -143,6 +144,7 @@ typedef struct st_job {
     int64_t told_at_ms;   /* and when; -1 never */
     int stay;             /* how often it has started; going on after a pause is the same stay */
     int times;            /* how often it has been on devices: starts, and going on after pauses */
+    int32_t fault;        /* it ends because that node, less one, has failed; 0: none has */
     bool stopping;        /* STOPPING or PAUSED: told to be gone, and not known to be */
     st_job_state after;   /* what becomes of it then: PENDING or an end */
     bool first;           /* and that it goes before others, since it lost a node */

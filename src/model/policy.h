@@ -12,7 +12,8 @@
     ST_POLICY_FIRST(X)     \
     ST_POLICY_SINCE_5(X)   \
     ST_POLICY_SINCE_13(X)  \
-    ST_POLICY_SINCE_19(X)
+    ST_POLICY_SINCE_19(X)  \
+    ST_POLICY_SINCE_21(X)
 
 #define ST_POLICY_FIRST(X)                                                                         \
     X(notice_ms, "notice", DURATION, 30000, 0, 86400000,                                           \
@@ -87,6 +88,23 @@
       "time after which a suspect node is tested")                                             \
     X(retest_ms, "retest", DURATION, 600000, 0, 604800000,                                     \
       "time after which a node that failed its test is tested again; 0: never")
+
+#define ST_POLICY_SINCE_21(X)                                                                    \
+    X(incident_quiet_ms, "incident_quiet", DURATION, 600000, 1000, 604800000,                    \
+      "time without another fault after which an incident is over; a fault of the same kind in " \
+      "the same pool before that is part of it")                                                 \
+    X(breaker_window_ms, "breaker_window", DURATION, 1800000, 1000, 604800000,                   \
+      "time over which nodes are counted that were taken out of service for one cause")          \
+    X(breaker_nodes, "breaker_nodes", COUNT, 3, 1, 1000000,                                      \
+      "nodes of a pool that faults may take out of service, however small the pool is")          \
+    X(breaker_share_m, "breaker_share", MILLI, 100, 0, 1000,                                     \
+      "part of a pool that one cause may take out of service within breaker_window; then its "   \
+      "nodes are suspect instead, and somebody must look")                                       \
+    X(unavailable_share_m, "unavailable_share", MILLI, 250, 0, 1000,                             \
+      "part of a pool that may be out of service before faults take no more out; its nodes are " \
+      "suspect instead")                                                                         \
+    X(retire_after, "retire_after", COUNT, 2, 0, 100,                                            \
+      "repairs after which a node that has the same hardware fault again is retired; 0: never")
 
 /* One level of priority: low, normal, high. */
 #define ST_PRIO_LEVEL 100

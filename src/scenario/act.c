@@ -64,6 +64,30 @@ static void event_of(const st_play *play, const st_scn_action *a, st_event *ev)
         ev->kind = ST_EV_AGENT;
         ev->u.node_state.node = a->node;
         break;
+    case ST_DO_TESTER:
+        ev->kind = ST_EV_AGENT;
+        ev->u.node_state.node = a->node;
+        ev->u.node_state.tests = true;
+        break;
+    case ST_DO_TESTED:
+        ev->kind = ST_EV_TESTED;
+        ev->u.tested.node = a->node;
+        ev->u.tested.test = st_core_fleet(play->core)->nodes.v[a->node]->test;
+        ev->u.tested.passed = a->passed;
+        ev->u.tested.finding = a->finding;
+        break;
+    case ST_DO_FAULT:
+    case ST_DO_HEALED:
+        ev->kind = ST_EV_NODE_STATE;
+        ev->u.node_state.node = a->node;
+        ev->u.node_state.how = a->kind == ST_DO_FAULT ? ST_HOW_FAULT : ST_HOW_HEALED;
+        ev->u.node_state.state = a->state;
+        ev->u.node_state.finding = a->finding;
+        break;
+    case ST_DO_RESET:
+        ev->kind = ST_EV_INCIDENT;
+        ev->u.id = (uint64_t)a->incident;
+        break;
     case ST_DO_LIMIT:
         ev->kind = ST_EV_LIMIT;
         ev->u.limit.id = job_id(play, a);

@@ -233,6 +233,13 @@ static int read_verb(st_scenario *s, const st_doc_node *node, st_scn_action *bas
         return read_jobs(s, node, base, err);
     case ST_DO_AGENT:
         return read_agents(s, node, base, err);
+    case ST_DO_TESTER:
+    case ST_DO_HEALED:
+    case ST_DO_TESTED:
+    case ST_DO_FAULT:
+        return st_scn_read_fault(s, node, base, err);
+    case ST_DO_RESET:
+        return st_scn_read_reset(s, node, base, err);
     case ST_DO_NODE:
         return read_node(s, node, base, err);
     case ST_DO_ACCOUNT:

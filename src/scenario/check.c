@@ -218,6 +218,55 @@ static void scene_free(const st_play *play, const st_scn_expect *e, st_strbuf *o
     add_count(out, n);
 }
 
+static void scene_incidents(const st_play *play, const st_scn_expect *e, st_strbuf *out)
+{
+    int64_t n = 0;
+
+    (void)e;
+    for (size_t i = 0; i < st_core_nincidents(play->core); i++)
+        n += !st_core_incident_at(play->core, i)->over;
+    add_count(out, n);
+}
+
+static void scene_incidents_ever(const st_play *play, const st_scn_expect *e, st_strbuf *out)
+{
+    (void)e;
+    add_count(out, (int64_t)st_core_nincidents(play->core));
+}
+
+static void scene_breakers(const st_play *play, const st_scn_expect *e, st_strbuf *out)
+{
+    int64_t n = 0;
+
+    (void)e;
+    for (size_t i = 0; i < st_core_nincidents(play->core); i++)
+        n += st_core_incident_at(play->core, i)->breaker;
+    add_count(out, n);
+}
+
+static int64_t in_states(const st_play *play, uint32_t states)
+{
+    const st_fleet *fleet = st_core_fleet(play->core);
+    int64_t n = 0;
+
+    for (size_t i = 0; i < fleet->nodes.n; i++)
+        n += states >> fleet->nodes.v[i]->state & 1;
+    return n;
+}
+
+static void scene_suspects(const st_play *play, const st_scn_expect *e, st_strbuf *out)
+{
+    (void)e;
+    add_count(out, in_states(play, 1u << ST_NODE_SUSPECT));
+}
+
+static void scene_out(const st_play *play, const st_scn_expect *e, st_strbuf *out)
+{
+    (void)e;
+    add_count(out, in_states(play, 1u << ST_NODE_FAILED | 1u << ST_NODE_DRAINING |
+                                       1u << ST_NODE_REPAIR | 1u << ST_NODE_RETIRED));
+}
+
 static void scene_shrunk(const st_play *play, const st_scn_expect *e, st_strbuf *out)
 {
     (void)e;
@@ -274,6 +323,11 @@ const st_expect_row st_expect_scene[] = {
     {"done", ST_X_JOB_SET, scene_done},
     {"free_gpus", ST_X_COUNT, scene_free},
     {"shrunk", ST_X_BOOL, scene_shrunk},
+    {"incidents", ST_X_COUNT, scene_incidents},
+    {"incidents_ever", ST_X_COUNT, scene_incidents_ever},
+    {"breakers", ST_X_COUNT, scene_breakers},
+    {"suspects", ST_X_COUNT, scene_suspects},
+    {"nodes_out", ST_X_COUNT, scene_out},
     {"floors_changed", ST_X_ACCOUNT_SET, scene_floors},
     {0},
 };

@@ -87,6 +87,13 @@ static json_t *event_json(const st_play *play, const st_play_event *event)
         json_object_set_new(o, "state",
                             json_string(st_node_state_name((st_node_state)fx->node_state)));
     }
+    if (fx->kind == ST_FX_INCIDENT) {
+        json_object_set_new(o, "incident", json_integer((json_int_t)fx->other));
+        json_object_set_new(o, "news", json_string(st_incident_name((st_incident_news)fx->news)));
+        if (fx->node >= 0)
+            json_object_set_new(o, "node",
+                                json_string(st_core_fleet(play->core)->nodes.v[fx->node]->name));
+    }
     return o;
 }
 

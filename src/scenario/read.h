@@ -25,6 +25,11 @@ int st_scn_read_job(st_scenario *s, const st_doc_node *map, bool refuse, st_scn_
                     int *ret_count, int64_t *ret_every_ms, st_err *err);
 
 /* scenario_action.c: one item of `do`. */
+/* fault.c: of nodes; and that somebody has looked at an incident. */
+int st_scn_read_fault(st_scenario *s, const st_doc_node *node, const st_scn_action *base,
+                      st_err *err);
+int st_scn_read_reset(st_scenario *s, const st_doc_node *node, const st_scn_action *base,
+                      st_err *err);
 int st_scn_read_book(st_scenario *s, const st_doc_node *map, const st_scn_action *base,
                      st_err *err);
 int st_scn_read_unbook(st_scenario *s, const st_doc_node *node, const st_scn_action *base,

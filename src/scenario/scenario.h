@@ -63,7 +63,12 @@ typedef struct st_scn_job {
     X(ST_DO_BOOK, "book")                 \
     X(ST_DO_UNBOOK, "unbook")             \
     X(ST_DO_LABELS, "labels")             \
-    X(ST_DO_CLOCKS, "clocks")
+    X(ST_DO_CLOCKS, "clocks")             \
+    X(ST_DO_TESTER, "tester")             \
+    X(ST_DO_TESTED, "tested")             \
+    X(ST_DO_FAULT, "fault")               \
+    X(ST_DO_HEALED, "healed")             \
+    X(ST_DO_RESET, "reset")
 
 typedef enum st_scn_do {
 #define X(id, name) id,
@@ -102,6 +107,9 @@ typedef struct st_scn_action {
     const st_tz *clock;      /* of ST_DO_CLOCKS: as it goes from now on */
     const char *labels;      /* of ST_DO_LABELS: all of them */
     bool force;              /* of ST_DO_LABELS: although bookings lose their place */
+    st_finding finding;      /* of ST_DO_FAULT and TESTED */
+    bool passed;             /* of ST_DO_TESTED */
+    int64_t incident;        /* of ST_DO_RESET */
     bool refuse;             /* it must be refused ... */
     int code;                /* ... with this code, 0: any */
     const char *match;       /* ... and a message that has this in it; NULL: any */

@@ -35,6 +35,7 @@ const char *const st_yield_words[] = {
 #undef X
         NULL,
 };
+const char *const st_fault_words[] = {"requeue", "fail", NULL};
 const char *const st_topo_words[] = {
 #define X(id, name) name,
     ST_TOPO_TABLE(X)
@@ -203,6 +204,7 @@ int st_spec_job(const st_doc *doc, const st_doc_node *map, const st_job_fields *
     spec.latency_critical = f->latency_critical;
     spec.limit_ms = f->limit_ms;
     spec.yield = (st_yield)f->yield;
+    spec.fails = f->on_fault == 1;
     *ret = spec;
     *ret_none = none;
     return 0;

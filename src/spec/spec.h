@@ -34,7 +34,7 @@ void st_spec_json(const st_doc_node *node, st_strbuf *out);
 typedef struct st_job_fields {
     const char *account, *user, *profile;
     const st_doc_node *type, *topology, *priority, *pool;
-    int gpus, tasks, level, yield;
+    int gpus, tasks, level, yield, on_fault;
     int64_t cpu_m, ram_mib, share_m, vram_mib, limit_ms;
     bool latency_critical;
 } st_job_fields;
@@ -46,7 +46,8 @@ typedef struct st_job_fields {
 
 #define ST_JOB_GPUS_MAX 4096 /* more than any node has, so that asking too much can be explained */
 
-extern const char *const st_level_words[], *const st_yield_words[], *const st_topo_words[];
+extern const char *const st_level_words[], *const st_yield_words[], *const st_fault_words[],
+                                                                        *const st_topo_words[];
 
 /* The rows of a table of fields whose struct S has a st_job_fields M. */
 #define ST_JOB_ROWS(S, M)                                                                          \
@@ -87,6 +88,10 @@ extern const char *const st_level_words[], *const st_yield_words[], *const st_to
          .kind = ST_F_WORD,                                                                        \
          .offset = offsetof(S, M.yield),                                                           \
          .words = st_yield_words},                                                                 \
+        {.key = "on_fault",                                                                        \
+         .kind = ST_F_WORD,                                                                        \
+         .offset = offsetof(S, M.on_fault),                                                        \
+         .words = st_fault_words},                                                                 \
         {.key = "latency_critical", .kind = ST_F_BOOL, .offset = offsetof(S, M.latency_critical)}, \
     {                                                                                              \
         .key = "pool", .kind = ST_F_NODE, .offset = offsetof(S, M.pool)                            \

@@ -169,6 +169,7 @@ static void submit(st_fuzz_gen *gen, bool together)
     entry->save_ms = PICK(rng, 0, 500, 5000, 30000, 10 * MINUTE);
     static const int64_t gone_ms[] = {0, 1000, 20000, 59000};
     entry->gone_ms = gone_ms[(entry->save_ms + entry->at_ms / 1000) % 4]; /* draws nothing */
+    job->fails = gen->lives && job->id % 5 == 2;                          /* draws nothing */
     st_fuzz_book_job(gen, job);
     st_fuzz_window(gen, job);
     if (st_rng_chance(rng, 1, 40))
@@ -186,6 +187,25 @@ static uint64_t some_job(st_fuzz_gen *gen)
 }
 
 /* ---- the rest ----------------------------------------------------------------------- */
+
+/* An engine says it, and of what kind it is. */
+static void find_fault(const st_node *node, st_tape_entry *entry)
+{
+    static const st_fault kinds[] = {ST_FAULT_XID, ST_FAULT_GPU,    ST_FAULT_DRIVER,
+                                     ST_FAULT_XID, ST_FAULT_SILENT, ST_FAULT_DISK,
+                                     ST_FAULT_XID, ST_FAULT_PROGRAM};
+    uint64_t at = (uint64_t)entry->at_ms;
+    st_node_state state = entry->event.u.node_state.state;
+    if (at / 11 % 4 == 0)
+        return;
+    if (state == ST_NODE_READY && node->fault.by) {
+        entry->event.u.node_state.how = ST_HOW_HEALED;
+    } else if (state == ST_NODE_FAILED || state == ST_NODE_DRAINING) {
+        entry->event.u.node_state.how = ST_HOW_FAULT;
+        entry->event.u.node_state.finding.kind = kinds[at / 13 % ST_ARRAY_LEN(kinds)];
+        entry->event.u.node_state.finding.gpu = (int)(at / 17 % 2) - 1;
+    }
+}
 
 static void node_state(st_fuzz_gen *gen, bool together)
 {
@@ -211,6 +231,8 @@ static void node_state(st_fuzz_gen *gen, bool together)
     if (gen->lives && entry->event.u.node_state.state == ST_NODE_DRAINING)
         entry->event.u.node_state.state =
             closed[(uint64_t)(entry->at_ms / 7) % ST_ARRAY_LEN(closed)];
+    if (gen->lives)
+        find_fault(node, entry);
     entry->event.u.node_state.force = gen->books && st_rng_chance(&gen->book_rng, 1, 3);
 }
 

@@ -159,6 +159,8 @@ static void collect_answers(const st_fuzz_run *run, int64_t at, own_list *ret)
         ev.u.tested.node = node->id;
         ev.u.tested.test = node->test;
         ev.u.tested.passed = (node->id + 3 * node->test) % 5 != 0;
+        ev.u.tested.finding.kind = node->test % 7 == 6 ? ST_FAULT_CHECKER : ST_FAULT_TEST;
+        ev.u.tested.finding.gpu = -1;
         st_vec_push(ret, ev);
     }
 }

@@ -87,6 +87,10 @@ void st_tape_tell(const st_tape_entry *entry, st_strbuf *out)
                        ev->u.node_state.state < ST_NODE_STATE_COUNT
                            ? st_node_state_name(ev->u.node_state.state)
                            : "?");
+        if (ev->u.node_state.how == ST_HOW_FAULT)
+            st_strbuf_addf(out, " fault %s", st_fault_name(ev->u.node_state.finding.kind));
+        else if (ev->u.node_state.how == ST_HOW_HEALED)
+            st_strbuf_add(out, " healed");
         break;
     case ST_EV_AGENT:
         st_strbuf_addf(out, " %s", entry->node);

@@ -50,6 +50,11 @@ void st_fuzz_policy(st_rng *rng, st_policy *ret)
     }
     ret->suspect_ms = PICK(&aside, 1000, 10000, 60000);
     ret->retest_ms = PICK(&aside, 1000, 10000, 60000);
+    ret->breaker_nodes = PICK(&aside, 1, 1, 2, 3);
+    ret->breaker_share_m = PICK(&aside, 0, 100, 500);
+    ret->breaker_window_ms = PICK(&aside, 60000, 600000, 3600000);
+    ret->unavailable_share_m = PICK(&aside, 0, 500, 1000);
+    ret->incident_quiet_ms = PICK(&aside, 1000, 60000, 600000);
 }
 
 /* ---- the fleet ---------------------------------------------------------------------- */

@@ -343,6 +343,8 @@ static void write_submit(writer *w, const st_tape_entry *e)
     if (e->run_ms != ST_TIME_NEVER)
         duration(w, "run", e->run_ms);
     text(w, "on_preempt", st_yield_name(job->yield));
+    if (job->fails)
+        text(w, "on_fault", "fail");
     duration(w, "checkpoint_time", e->save_ms);
     duration(w, "stop_time", e->gone_ms);
     st_strbuf_add(w->out, "}");
@@ -428,10 +430,18 @@ static void write_action(writer *w, const st_tape_entry *e)
         st_strbuf_add(w->out, "}");
         break;
     case ST_EV_NODE_STATE:
-        st_strbuf_addf(w->out, "node: {%s: %s}", states[ev->u.node_state.state], e->node);
+        if (ev->u.node_state.how == ST_HOW_FAULT)
+            st_strbuf_addf(w->out, "fault: {node: %s, kind: %s, gpu: %d%s}", e->node,
+                           st_fault_name(ev->u.node_state.finding.kind),
+                           ev->u.node_state.finding.gpu,
+                           ev->u.node_state.state == ST_NODE_DRAINING ? ", hold: true" : "");
+        else if (ev->u.node_state.how == ST_HOW_HEALED)
+            st_strbuf_addf(w->out, "healed: %s", e->node);
+        else
+            st_strbuf_addf(w->out, "node: {%s: %s}", states[ev->u.node_state.state], e->node);
         break;
     case ST_EV_AGENT:
-        st_strbuf_addf(w->out, "agent: %s", e->node);
+        st_strbuf_addf(w->out, "%s: %s", ev->u.node_state.tests ? "tester" : "agent", e->node);
         break;
     case ST_EV_ACCOUNT:
         st_strbuf_add(w->out, "account: ");

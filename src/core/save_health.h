@@ -1,0 +1,11 @@
+/* Parts of a saved state (save.c): each writes what is there, or reads it. Private to core. */
+#ifndef ST_CORE_SAVE_HEALTH_H
+#define ST_CORE_SAVE_HEALTH_H
+
+#include "core/state.h"
+#include "model/codec.h"
+
+void st_save_life(codec *c, st_node *node);
+void st_save_incidents(codec *c, st_core *core);
+
+#endif
