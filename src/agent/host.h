@@ -179,6 +179,7 @@ typedef struct st_host {
     st_notices *notices;     /* NULL: there are none */
     bool fenced;             /* tasks were killed because the lease had ended */
     char ill[160];           /* why the node cannot be used; "": it can */
+    st_finding found;        /* what that is, without words */
     char stuck[160];    /* why nothing can be written down, and so nothing started; "": it can */
     char hangs[120];    /* what the GPU driver does not come back from; "": it does */
     char full[120];     /* why the disk has no room for another task; "": it has */

@@ -111,17 +111,21 @@ static void judge(st_host *h, int d, bool answers)
 
     if (h->ill[0] || (!answers && h->hangs[0]))
         return;
-    if (!answers)
+    h->found = (st_finding){.kind = ST_FAULT_GPU, .gpu = d};
+    if (!answers) {
         snprintf(h->ill, sizeof h->ill, "GPU %d does not answer", d);
-    else if (st_gpu_has(s, ST_GPU_XID) && st_xid_fatal(action))
+    } else if (st_gpu_has(s, ST_GPU_XID) && st_xid_fatal(action)) {
+        h->found = (st_finding){.kind = ST_FAULT_XID, .gpu = d, .code = s->v[ST_GPU_XID]};
         snprintf(h->ill, sizeof h->ill, "GPU %d had XID %" PRId64 " and needs %s", d,
                  s->v[ST_GPU_XID],
                  action == ST_XID_REBOOT    ? "a reboot of its node"
                  : action == ST_XID_INSPECT ? "somebody to look at it"
                                             : "a reset");
-    else if (st_gpu_has(s, ST_GPU_RECOVERY) && s->v[ST_GPU_RECOVERY] > 0)
+    } else if (st_gpu_has(s, ST_GPU_RECOVERY) && s->v[ST_GPU_RECOVERY] > 0) {
+        h->found = (st_finding){.kind = ST_FAULT_RECOVERY, .gpu = d, .code = s->v[ST_GPU_RECOVERY]};
         snprintf(h->ill, sizeof h->ill, "GPU %d asks for recovery action %" PRId64, d,
                  s->v[ST_GPU_RECOVERY]);
+    }
 }
 
 void st_host_sample(st_host *h, int64_t now_ms)
@@ -158,9 +162,11 @@ void st_host_sample(st_host *h, int64_t now_ms)
     for (size_t i = 0; i < h->journal.tasks.n && !h->ill[0]; i++) {
         const st_task *t = &h->journal.tasks.v[i];
 
-        if (!st_task_live(t) && !t->gone && now_ms > t->ended_ms + LEFT_MS && !h->hangs[0])
-            snprintf(h->ill, sizeof h->ill, "job %s is over and has left something running",
-                     t->key.job);
+        if (st_task_live(t) || t->gone || now_ms <= t->ended_ms + LEFT_MS || h->hangs[0])
+            continue;
+        snprintf(h->ill, sizeof h->ill, "job %s is over and has left something running",
+                 t->key.job);
+        h->found = (st_finding){.kind = ST_FAULT_LEFT, .gpu = -1};
     }
     st_host_judge_scrubs(h);
     if (strcmp(was, h->ill) != 0) {

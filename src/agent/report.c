@@ -160,6 +160,11 @@ void st_host_report(st_host *h)
                          : h->stuck[0] ? h->stuck
                          : h->full[0]  ? h->full
                                        : h->unfit;
+    st_fault kind = h->fenced                   ? ST_FAULT_LEASE
+                    : h->ill[0]                 ? h->found.kind
+                    : h->hangs[0]               ? ST_FAULT_DRIVER
+                    : h->stuck[0] || h->full[0] ? ST_FAULT_DISK
+                                                : ST_FAULT_UNFIT;
     int64_t boot = st_boot_ms();
     st_mail *m = &h->mail;
     st_strbuf text = {0}, old;
@@ -184,6 +189,7 @@ void st_host_report(st_host *h)
     m->at = h->journal.at;
     m->revision = h->has_list ? h->list.revision : 0;
     snprintf(m->reason, sizeof m->reason, "%s", reason);
+    m->found = !h->fenced && h->ill[0] ? h->found : (st_finding){.kind = kind, .gpu = -1};
     m->health = failed ? "failed" : reason[0] ? "hold" : "ok";
     pthread_mutex_unlock(&m->lock);
     st_strbuf_done(&old);

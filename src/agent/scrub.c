@@ -155,8 +155,10 @@ void st_host_judge_scrubs(st_host *h)
     for (size_t i = 0; i < h->journal.tasks.n && !h->ill[0]; i++) {
         const st_task *t = &h->journal.tasks.v[i];
 
-        if (t->scrub.result == ST_SCRUB_FAILED && !t->clean)
-            snprintf(h->ill, sizeof h->ill, "GPU memory of job %s could not be cleared: %.80s",
-                     t->key.job, h->unscrubbed[0] ? h->unscrubbed : "it is being tried again");
+        if (t->scrub.result != ST_SCRUB_FAILED || t->clean)
+            continue;
+        snprintf(h->ill, sizeof h->ill, "GPU memory of job %s could not be cleared: %.80s",
+                 t->key.job, h->unscrubbed[0] ? h->unscrubbed : "it is being tried again");
+        h->found = (st_finding){.kind = ST_FAULT_SCRUB, .gpu = -1};
     }
 }

@@ -47,6 +47,7 @@ static void measure(st_host *h, int64_t now, st_gpu_inventory *inv, st_diag_gpu 
 typedef struct writer {
     st_strbuf rows;
     char why[ST_DIAG_TEXT]; /* the first that failed */
+    st_finding found;
 } writer;
 
 static void write_row(void *ctx, const st_diag_row *row)
@@ -62,8 +63,12 @@ static void write_row(void *ctx, const st_diag_row *row)
         st_strbuf_addf(&w->rows, ",\"value\":%" PRId64 ",\"limit\":%" PRId64, row->value,
                        row->limit);
     st_strbuf_addc(&w->rows, '}');
-    if (row->verdict == ST_VERDICT_FAIL && !w->why[0])
-        st_diag_say(row, w->why);
+    if (row->verdict != ST_VERDICT_FAIL || w->why[0])
+        return;
+    st_diag_say(row, w->why);
+    w->found = (st_finding){.kind = row->diag == ST_DIAG_DRIVER ? ST_FAULT_DRIVER : ST_FAULT_TEST,
+                            .gpu = row->gpu,
+                            .code = row->diag};
 }
 
 static void make(st_host *h, int64_t now)
@@ -83,6 +88,8 @@ static void make(st_host *h, int64_t now)
                    ",\"passed\":%s,\"reason\":",
                    h->test_wanted, ST_DIAG_VERSION, st_boot_ms() - now, failed ? "false" : "true");
     st_quote_json(&h->test_text, w.why);
+    if (failed)
+        st_finding_json(&w.found, &h->test_text);
     st_strbuf_addf(&h->test_text, ",\"results\":[%s]}", st_strbuf_str(&w.rows));
     st_say(h, "tested", "test=%" PRId64 " passed=%s failed=%d reason=\"%s\"", h->test_wanted,
            failed ? "false" : "true", failed, w.why);

@@ -149,8 +149,20 @@ static void take_terms(st_host *h, const json_t *answer)
     pthread_mutex_unlock(&h->mail.lock);
 }
 
+/* What is wrong, beside the words for people. */
+void st_finding_json(const st_finding *found, st_strbuf *out)
+{
+    st_strbuf_addf(out, ",\"fault\":{\"kind\":\"%s\"", st_fault_name(found->kind));
+    if (found->gpu >= 0)
+        st_strbuf_addf(out, ",\"gpu\":%d", found->gpu);
+    if (found->code > 0)
+        st_strbuf_addf(out, ",\"code\":%" PRId64, found->code);
+    st_strbuf_addc(out, '}');
+}
+
 /* Under the lock. A clock of its own for each report: the times in it are by that. */
-static void status_json(const st_mail *m, const char *health, const char *reason, st_strbuf *out)
+static void status_json(const st_mail *m, const char *health, const char *reason,
+                        const st_finding *found, st_strbuf *out)
 {
     st_strbuf_addf(out,
                    "{\"epoch\":%" PRId64 ",\"branch\":%" PRId64 ",\"position\":%" PRId64
@@ -160,6 +172,7 @@ static void status_json(const st_mail *m, const char *health, const char *reason
     if (reason[0]) {
         st_strbuf_add(out, ",\"reason\":");
         st_quote_json(out, reason);
+        st_finding_json(found, out);
     }
     st_strbuf_add(out, "},");
     st_strbuf_addn(out, m->report.s, m->report.n);
@@ -182,13 +195,15 @@ static int64_t send_status(st_host *h, int64_t boot)
     ST_CLEANUP(st_strbuf_done) st_strbuf body = {0};
     st_talk *k = &h->talk;
     st_mail *m = &h->mail;
+    static const st_finding standing = {.kind = ST_FAULT_OTHER, .gpu = -1};
     char why[200];
     bool stall;
 
     pthread_mutex_lock(&m->lock);
     stall = stuck(m, why);
     if (m->report.n > 0 && !(stall && k->stalled)) {
-        status_json(m, stall ? "failed" : m->health, stall ? why : m->reason, &body);
+        status_json(m, stall ? "failed" : m->health, stall ? why : m->reason,
+                    stall ? &standing : &m->found, &body);
         k->sent_no = m->report_no;
     }
     pthread_mutex_unlock(&m->lock);

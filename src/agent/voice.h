@@ -28,6 +28,7 @@
 #include "agent/plan.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "model/incident.h"
 
 #define ST_STALL_MS INT64_C(120000)
 
@@ -46,6 +47,7 @@ typedef struct st_mail {
     st_strbuf report;   /* a status from `"tasks"` on; empty: there is none yet */
     const char *health; /* ok, hold (nothing new is started) or failed; static text */
     char reason[200];   /* why it is not ok */
+    st_finding found;   /* what that is, without words */
     uint64_t report_no; /* which report it is, from 1 */
     uint64_t urgent_no; /* stintd is to hear this one at once */
     int64_t wall_of_ms; /* UTC less the boot clock, as the report has it */
@@ -86,6 +88,8 @@ bool st_voice_lease_over(struct st_host *h);
 /* Whether there is one, for those who only show it. */
 bool st_voice_leased(struct st_host *h);
 /* A turn begins, or something that may take long: what the node is said to be stuck in, if it is. */
+/* `,"fault":{…}`: a finding, without its words. */
+void st_finding_json(const st_finding *found, st_strbuf *out);
 void st_voice_doing(struct st_host *h, const char *what);
 /* Something is new for the voice. */
 void st_voice_wake(struct st_host *h);

@@ -12,6 +12,7 @@
 
 /* Whatever its pool allows; that is looked at when it is known which it is (engine/native.h). */
 #define TASKS_MAX (2 * ST_TASKS_MAX)
+#define CODE_MAX  9999
 #define TEST_MAX  65536 /* bytes */
 
 /* False: answered. */
@@ -240,6 +241,20 @@ static void read_notes(const st_api *api, const json_t *list, st_agent_note *v, 
         *ret_n += read_note(api, json_array_get(list, i), &v[*ret_n]);
 }
 
+/* What is wrong, in words that both sides know. That an agent is silent is not for it to say; what it does not name is of
+ * some kind all the same. */
+static st_finding read_finding(const json_t *map)
+{
+    const json_t *gpu = json_object_get(map, "gpu");
+    st_fault kind = st_fault_parse(json_string_value(json_object_get(map, "kind")));
+    int64_t code = number(map, "code"), at = json_integer_value(gpu);
+
+    return (st_finding){.kind = kind == ST_FAULT_NONE || kind == ST_FAULT_SILENT ? ST_FAULT_OTHER
+                                                                                 : kind,
+                        .gpu = json_is_integer(gpu) && at >= 0 && at < ST_DEVS_MAX ? (int)at : -1,
+                        .code = code >= 0 && code <= CODE_MAX ? code : 0};
+}
+
 /* Results are kept as they came, so they are held to a length. */
 static int read_test(const json_t *map, st_agent_status *status, char **ret_doc, st_err *err)
 {
@@ -255,6 +270,9 @@ static int read_test(const json_t *map, st_agent_status *status, char **ret_doc,
     status->test.passed = json_is_true(json_object_get(map, "passed"));
     status->test.reason = json_string_value(json_object_get(map, "reason"));
     status->test.doc = *ret_doc;
+    status->test.finding = (st_finding){.kind = ST_FAULT_TEST, .gpu = -1};
+    if (json_is_object(json_object_get(map, "fault")))
+        status->test.finding = read_finding(json_object_get(map, "fault"));
     return 0;
 }
 
@@ -298,7 +316,8 @@ static int take_status(const st_api *api, const st_caller *caller, const json_t 
                               .waiting = caller->waiting,
                               .sick = word && strcmp(word, "ok") != 0 && strcmp(word, "hold") != 0,
                               .held = word && strcmp(word, "hold") == 0,
-                              .reason = json_string_value(json_object_get(health, "reason"))};
+                              .reason = json_string_value(json_object_get(health, "reason")),
+                              .finding = read_finding(json_object_get(health, "fault"))};
     st_agent_image images[ST_AGENT_IMAGES];
     ST_CLEANUP(st_freep) st_agent_task *now = NULL;
     ST_CLEANUP(st_freep) st_agent_task *past = NULL;
@@ -306,6 +325,8 @@ static int take_status(const st_api *api, const st_caller *caller, const json_t 
     ST_CLEANUP(st_freep) char *results = NULL;
     int r;
 
+    if (st_fault_weighs(status.finding.kind) == ST_FAULT_NOTED) /* then the node could be used */
+        status.finding.kind = ST_FAULT_OTHER;
     if (!json_is_object(root) || !json_is_array(tasks))
         return st_fail(err, ST_EINVAL,
                        "a status is an object with a list of all tasks that are on the node");

@@ -201,6 +201,14 @@ static void write_notice(const st_hub *hub, const st_notice *n, st_strbuf *out)
         st_out_text(out, "flag", n->incident.flag);
         st_out_text(out, "reason", n->incident.reason);
     }
+    if (n->incident.id != 0) {
+        st_control_name(hub->api->control, ST_INCIDENT_ID, n->incident.id, id);
+        st_out_text(out, "incident", id);
+        st_out_text(out, "fault", st_fault_name(n->incident.kind));
+        st_out_text(out, "cause", st_cause_name(st_fault_cause(n->incident.kind)));
+        if (n->incident.reason)
+            st_out_text(out, "reason", n->incident.reason);
+    }
     if (n->fx->until_ms > 0 && n->fx->until_ms != ST_TIME_NEVER)
         st_out_time(out, "until", n->fx->until_ms);
     st_strbuf_addc(out, '}');

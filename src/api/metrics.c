@@ -241,6 +241,18 @@ static void past_jobs(const view *v)
 
 /* ---- the fleet and the service ----------------------------------------------------------------------- */
 
+static int64_t incidents(const st_core *core, st_cause cause, bool breaker)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < st_core_nincidents(core); i++) {
+        const st_incident *inc = st_core_incident_at(core, i);
+
+        n += !inc->over && st_fault_cause(inc->kind) == cause && (inc->breaker || !breaker);
+    }
+    return n;
+}
+
 static void fleet_metrics(const st_core *core, st_metrics *m)
 {
     const st_fleet *fleet = st_core_fleet(core);
@@ -255,6 +267,18 @@ static void fleet_metrics(const st_core *core, st_metrics *m)
             n += fleet->nodes.v[i]->state == (st_node_state)s;
         st_metrics_label(m, "state", st_node_state_name((st_node_state)s));
         st_metrics_int(m, n);
+    }
+    st_metrics_family(m, "stint_incidents_open", ST_METRIC_GAUGE,
+                      "Incidents of nodes that are not over, by cause.");
+    for (int c = 0; c < ST_CAUSE_COUNT; c++) {
+        st_metrics_label(m, "cause", st_cause_name((st_cause)c));
+        st_metrics_int(m, incidents(core, (st_cause)c, false));
+    }
+    st_metrics_family(m, "stint_breakers_open", ST_METRIC_GAUGE,
+                      "Incidents that hold nodes back until somebody has looked, by cause.");
+    for (int c = 0; c < ST_CAUSE_COUNT; c++) {
+        st_metrics_label(m, "cause", st_cause_name((st_cause)c));
+        st_metrics_int(m, incidents(core, (st_cause)c, true));
     }
     st_metrics_family(m, "stint_gpus", ST_METRIC_GAUGE, "GPUs that are there and healthy.");
     for (size_t t = 0; t < fleet->types.n; t++) {

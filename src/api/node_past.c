@@ -30,6 +30,14 @@ static void past_json(st_question *q, json_t *list)
             json_object_del(row, "by");
         json_object_del(row, "at");
         json_object_del(row, "no"); /* the number that its agent knows it by, which is `test` */
+        if (json_object_get(row, "taken")) { /* of a remedy: numbers of ours */
+            char id[ST_ID_TEXT];
+
+            st_control_name(q->api->control, ST_INCIDENT_ID,
+                            (uint64_t)json_integer_value(json_object_get(row, "incident")), id);
+            json_object_set_new(row, "incident", json_string(id));
+            json_object_del(row, "taken");
+        }
         text = json_dumps(row, JSON_COMPACT);
         st_strbuf_add(&q->out, i > 0 ? ",{" : "{");
         st_out_time(&q->out, "at", at_ms);
@@ -63,6 +71,11 @@ static int fill_history(st_question *q, st_core *core, st_err *err)
     return fill_past(q, core, "node-history", "history", err);
 }
 
+static int fill_remedies(st_question *q, st_core *core, st_err *err)
+{
+    return fill_past(q, core, "node-remedies", "remedies", err);
+}
+
 void st_api_node_tests(st_call *call, void *ctx)
 {
     st_api_ask(ctx, call, fill_tests, st_call_param(call, "name"), 0);
@@ -71,6 +84,11 @@ void st_api_node_tests(st_call *call, void *ctx)
 void st_api_node_history(st_call *call, void *ctx)
 {
     st_api_ask(ctx, call, fill_history, st_call_param(call, "name"), 0);
+}
+
+void st_api_node_remedies(st_call *call, void *ctx)
+{
+    st_api_ask(ctx, call, fill_remedies, st_call_param(call, "name"), 0);
 }
 
 /* ---- asking -------------------------------------------------------------------------------------- */

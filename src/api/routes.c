@@ -260,6 +260,12 @@ static const st_query_row secret_query[] = {
      .about = "let jobs of accounts below use it too (default: false)"},
     {0},
 };
+static const st_query_row incidents_query[] = {
+    {.name = "node", .type = ST_QUERY_TEXT, .about = "of this node alone"},
+    {.name = "job", .type = ST_QUERY_TEXT, .about = "of nodes that this job was on"},
+    {.name = "all", .type = ST_QUERY_BOOL, .about = "what is over, too (default: false)"},
+    {0},
+};
 static const st_query_row neighbours_query[] = {
     {.name = "job", .type = ST_QUERY_TEXT, .about = "this job alone"},
     {.name = "all", .type = ST_QUERY_BOOL, .about = "what is over, too (default: false)"},
@@ -580,6 +586,16 @@ static const st_route routes[] = {
         "List the last tests of a node, newest last", NULL, "NodeTests"),
     ASK("/v1/nodes/{name}/history", ST_MAY_SEE, st_api_node_history, "listNodeHistory",
         "List what became of a node, newest last", NULL, "NodeHistory"),
+    ASK("/v1/nodes/{name}/remedies", ST_MAY_OWNER, st_api_node_remedies, "listNodeRemedies",
+        "List what was done to mend a node, newest last", NULL, "NodeRemedies"),
+    ASK("/v1/incidents", ST_MAY_SEE, st_api_incidents, "listIncidents",
+        "List what is wrong with nodes that your jobs were on, newest first", incidents_query,
+        "IncidentList"),
+    ASK("/v1/incidents/{id}", ST_MAY_SEE, st_api_incident, "getIncident", "Show one incident", NULL,
+        "Incident"),
+    WRITE("POST", "/v1/incidents/{id}/reset", ST_MAY_OWNER, 0, st_api_incident_reset,
+          "resetIncident", "Let faults take nodes out of service again, after you have looked",
+          NULL, "NameRef", 200),
 
     {"DELETE", "/v1/nodes/{name}", ST_MAY_OWNER, ST_ROUTE_CONDITION, st_api_node_remove,
      "removeNode", "Remove a node without jobs and free its name", force_query, NULL, NULL, 204},

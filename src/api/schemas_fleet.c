@@ -108,6 +108,37 @@ const st_schema st_schemas_fleet[] = {
      "\"date-time\"}, \"state\": {\"type\": \"string\"}, \"by\": {\"type\": \"string\"}, "
      "\"reason\": {\"type\": \"string\"}}, \"required\": [\"at\", \"state\"]}}}, \"required\": "
      "[\"history\"]}"},
+    {"NodeRemedies",
+     "{\"type\": \"object\", \"properties\": {\"remedies\": {\"type\": \"array\", \"items\": "
+     "{\"type\": \"object\", \"properties\": {\"at\": {\"type\": \"string\", \"format\": "
+     "\"date-time\"}, \"incident\": {\"type\": \"string\"}, \"remedy\": {\"type\": \"string\", "
+     "\"enum\": [\"reset\", \"reboot\", \"inspect\"]}, \"fault\": {\"type\": \"string\"}, \"gpu\": "
+     "{\"type\": \"integer\"}, \"state\": {\"type\": \"string\", \"enum\": [\"running\", \"done\", "
+     "\"failed\", \"timeout\", \"broken\", \"said\", \"lost\"]}, \"text\": {\"type\": \"string\"}, "
+     "\"took_ms\": {\"type\": \"integer\"}}}}}, \"required\": [\"remedies\"]}"},
+    {"Incident",
+     "{\"type\": \"object\", \"properties\": {\"id\": {\"type\": \"string\"}, \"state\": "
+     "{\"type\": \"string\", \"enum\": [\"open\", \"over\"]}, \"cause\": {\"type\": \"string\", "
+     "\"enum\": [\"hardware\", \"software\", \"network\", \"configuration\", \"user\"]}, "
+     "\"fault\": {\"type\": \"string\"}, \"about\": {\"type\": \"string\"}, \"scope\": {\"type\": "
+     "\"string\", \"enum\": [\"gpu\", \"node\", \"rack\", \"switch\", \"pool\"]}, \"pool\": "
+     "{\"type\": \"string\"}, \"opened\": {\"type\": \"string\", \"format\": \"date-time\"}, "
+     "\"closed\": {\"type\": \"string\", \"format\": \"date-time\"}, \"last\": {\"type\": "
+     "\"string\", \"format\": \"date-time\"}, \"times\": {\"type\": \"integer\"}, \"breaker\": "
+     "{\"type\": \"boolean\"}, \"reason\": {\"type\": \"string\"}, \"nodes_out\": {\"type\": "
+     "\"integer\"}, \"jobs_unlisted\": {\"type\": \"integer\"}, \"nodes\": {\"type\": "
+     "\"array\", \"items\": {\"type\": \"object\", \"properties\": {\"node\": {\"type\": "
+     "\"string\"}, \"gpu\": {\"type\": \"integer\"}, \"code\": {\"type\": \"integer\"}, "
+     "\"state\": {\"type\": \"string\"}, \"found\": {\"type\": \"string\", \"format\": "
+     "\"date-time\"}, \"over\": {\"type\": \"boolean\"}, \"held\": {\"type\": \"boolean\"}, "
+     "\"out_seconds\": {\"type\": \"integer\"}, \"test_at\": {\"type\": \"string\", "
+     "\"format\": \"date-time\"}}, \"required\": [\"node\", \"state\", \"over\"]}}, \"jobs\": "
+     "{\"type\": \"array\", \"items\": {\"type\": \"object\", \"properties\": {\"job\": "
+     "{\"type\": \"string\"}, \"node\": {\"type\": \"string\"}}}}}, \"required\": [\"id\", "
+     "\"state\", \"cause\", \"fault\", \"scope\", \"opened\", \"nodes\", \"jobs\"]}"},
+    {"IncidentList",
+     "{\"type\": \"object\", \"properties\": {\"incidents\": {\"type\": \"array\", \"items\": "
+     "{\"$ref\": \"#/components/schemas/Incident\"}}}, \"required\": [\"incidents\"]}"},
     {"DeviceMap",
      "{\"type\": \"object\", \"properties\": {\"runs\": {\"type\": \"array\", \"items\": "
      "{\"type\": \"array\", \"description\": \"GPU type, GPUs of a node, nodes in a row\", "

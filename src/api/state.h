@@ -256,6 +256,8 @@ st_handler st_api_types_list, st_api_type_make, st_api_pools_list, st_api_pool_m
 st_handler st_api_pool_get, st_api_pool_patch;
 st_handler st_api_devices, st_api_counts, st_api_history, st_api_series;
 st_handler st_api_nodes_list, st_api_node_make, st_api_node_get, st_api_node_patch;
+st_handler st_api_incidents, st_api_incident, st_api_incident_reset;
+st_handler st_api_node_remedies;
 st_handler st_api_node_test, st_api_node_tests, st_api_node_history;
 st_handler st_api_node_rejoin, st_api_node_labels, st_api_node_remove, st_api_pool_remove;
 st_handler st_api_events, st_api_audit_list, st_api_audit_verify;

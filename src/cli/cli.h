@@ -79,8 +79,8 @@ st_cli_fn st_cli_node_list, st_cli_node_show, st_cli_node_drain, st_cli_node_rea
 st_cli_fn st_cli_node_fail, st_cli_node_add;
 st_cli_fn st_cli_pool_list, st_cli_pool_show, st_cli_pool_add, st_cli_pool_set, st_cli_pool_remove,
     st_cli_type_list, st_cli_type_add;
-st_cli_fn st_cli_series, st_cli_neighbours, st_cli_events, st_cli_audit, st_cli_admin_backup,
-    st_cli_completion;
+st_cli_fn st_cli_series, st_cli_incidents, st_cli_neighbours, st_cli_events, st_cli_audit,
+    st_cli_admin_backup, st_cli_completion;
 
 /* Runs the program over a table; the result is the exit status. */
 int st_cli_main(st_cli *cli, const st_cli_verb *verbs, int argc, char **argv);
@@ -142,8 +142,9 @@ extern const st_cli_row st_cli_login_options[], st_cli_logout_options[], st_cli_
     st_cli_console_options[], st_cli_submit_options[], st_cli_run_options[],
     st_cli_whatif_options[], st_cli_ps_options[], st_cli_job_options[], st_cli_cancel_options[],
     st_cli_priority_options[], st_cli_wait_options[], st_cli_logs_options[], st_cli_top_options[],
-    st_cli_quota_options[], st_cli_neighbours_options[], st_cli_series_options[],
-    st_cli_account_limit_options[], st_cli_events_options[], st_cli_audit_options[];
+    st_cli_quota_options[], st_cli_incidents_options[], st_cli_neighbours_options[],
+    st_cli_series_options[], st_cli_account_limit_options[], st_cli_events_options[],
+    st_cli_audit_options[];
 extern const st_cli_row st_cli_join_options[], st_cli_bill_options[], st_cli_usage_options[],
     st_cli_budget_options[], st_cli_reconcile_options[], st_cli_bill_fleet_options[],
     st_cli_bill_log_options[], st_cli_plan_options[], st_cli_credit_options[],

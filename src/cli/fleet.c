@@ -386,6 +386,16 @@ static const st_view_column history_columns[] = {
     {0},
 };
 
+static const st_view_column remedy_columns[] = {
+    {"AT", "at", ST_VIEW_TIME, NULL},
+    {"INCIDENT", "incident", ST_VIEW_TEXT, NULL},
+    {"FAULT", "fault", ST_VIEW_TEXT, NULL},
+    {"REMEDY", "remedy", ST_VIEW_TEXT, NULL},
+    {"STATE", "state", ST_VIEW_TEXT, NULL},
+    {"WHAT", "text", ST_VIEW_TEXT, NULL},
+    {0},
+};
+
 static int show_past(st_cli *cli, int argc, char **argv, const char *what,
                      const st_view_column *columns, st_err *err)
 {
@@ -405,6 +415,11 @@ static int show_past(st_cli *cli, int argc, char **argv, const char *what,
 static int node_tests(st_cli *cli, int argc, char **argv, st_err *err)
 {
     return show_past(cli, argc, argv, "tests", test_columns, err);
+}
+
+static int node_remedies(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return show_past(cli, argc, argv, "remedies", remedy_columns, err);
 }
 
 static int node_history(st_cli *cli, int argc, char **argv, st_err *err)
@@ -481,6 +496,8 @@ const st_cli_verb st_cli_node_verbs[] = {
      .fn = node_test, .example = "  stint node test node07\n"},
     {"tests", "Show the last tests of a node", "[OPTION...] NODE", .fn = node_tests,
      .options = show_options, .example = "  stint node tests node07\n"},
+    {"remedies", "Show what was done to mend a node (owners)", "[OPTION...] NODE",
+     .fn = node_remedies, .options = show_options, .example = "  stint node remedies node07\n"},
     {"history", "Show what became of a node", "[OPTION...] NODE", .fn = node_history,
      .options = show_options, .example = "  stint node history node07\n"},
     {"label", "Add labels to a node, or take them away", "[--force] NODE NAME=VALUE|NAME- ...",

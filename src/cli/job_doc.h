@@ -34,6 +34,8 @@
       "low, normal, high or a number; counts inside your account (default: normal)")               \
     X(on_preempt, "on-preempt", 0, "on_preempt", "checkpoint|pause|requeue|cancel",                \
       "what happens when the job is preempted (default: requeue)")                                 \
+    X(on_fault, "on-fault", 0, "on_fault", "requeue|fail",                                         \
+      "what happens when a node fails under the job (default: requeue)")                           \
     X(pool, "pool", 0, "pool", "POOL", "use only nodes of this pool (default: any)")               \
     X(booking, "booking", 0, "booking", "ID", "run in this booking (stint book list)")             \
     X(begin, "begin", 0, "begin", "TIME",                                                          \

@@ -116,6 +116,15 @@ static void fill_nodes(row_list *rows)
 #undef X
 }
 
+static void fill_faults(row_list *rows)
+{
+#define X(id, name, cause, weight, about) \
+    if (id != ST_FAULT_NONE)              \
+        add(rows, name, st_cause_name(cause), about, NULL);
+    ST_FAULT_TABLE(X)
+#undef X
+}
+
 static void fill_reasons(row_list *rows)
 {
 #define X(id, name, blocks, means, remedy) add(rows, name, (blocks) ? "*" : NULL, means, remedy);
@@ -141,10 +150,6 @@ static void fill_events(row_list *rows)
     add(rows, "deadline", NULL,
         "a job's deadline is at_risk, promised again, met or missed; the last two when the job "
         "ends",
-        NULL);
-    add(rows, "incident", NULL,
-        "a node reported something that cannot be true; or requests of a job there became slow and "
-        "no neighbour explains it",
         NULL);
     add(rows, "neighbour", NULL,
         "the job is slowed by another one on its GPU, or slows one; reason says what is done",
@@ -208,6 +213,7 @@ static const topic topics[] = {
     {"states", "States of a job", fill_states},
     {"preemption", "What happens to a job that is preempted (on_preempt)", fill_preempt},
     {"node-states", "States of a node", fill_nodes},
+    {"faults", "Kinds of faults of nodes, with their causes (stint incidents)", fill_faults},
     {"reasons", "Reasons why a job waits; * blocks the start by itself", fill_reasons},
     {"event-kinds", "Kinds of events (stint events, GET /v1/events)", fill_events},
     {"errors", "Error codes, with the exit status of stint", fill_errors},

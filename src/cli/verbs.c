@@ -134,6 +134,15 @@ const st_cli_verb st_cli_verbs[] = {
     {"node", "Manage nodes", "COMMAND ...", .sub = st_cli_node_verbs},
     {"pool", "Manage pools", "COMMAND ...", .sub = st_cli_pool_verbs},
     {"type", "Manage GPU types", "COMMAND ...", .sub = st_cli_type_verbs},
+    {"incidents", "List what is wrong with nodes and why, as far as your jobs were on them",
+     "[OPTION...] [ID]",
+     "An incident has one cause: hardware, software, network, configuration or user. It is over\n"
+     "when all its nodes are, and nothing more was found for a while. With an ID it is shown with\n"
+     "its nodes and your jobs on them. Where too many nodes of a pool have the same, the others\n"
+     "are held back: they go on with their jobs and take no new ones until an owner has looked\n"
+     "and says so with --reset.\n",
+     .fn = st_cli_incidents, .options = st_cli_incidents_options,
+     .example = "  stint incidents\n  stint incidents --all --node node07\n"},
     {"neighbours", "List jobs that a neighbour on a shared GPU slows, and those that slow one",
      "[OPTION...]",
      "Each side is shown by itself: what happened to the job, and what was done. Nothing is said "

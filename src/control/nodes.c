@@ -184,7 +184,7 @@ int st_node_unflag(st_tx *tx, int32_t id, st_err *err)
 }
 
 static int decide(st_tx *tx, int32_t id, st_node_how how, st_node_state state, const char *reason,
-                  st_err *err)
+                  const st_finding *finding, st_err *err)
 {
     st_event event = {.kind = ST_EV_NODE_STATE};
 
@@ -193,36 +193,45 @@ static int decide(st_tx *tx, int32_t id, st_node_how how, st_node_state state, c
     event.u.node_state.state = state;
     event.u.node_state.by = "stintd";
     event.u.node_state.reason = reason;
+    event.u.node_state.finding = *finding;
     return st_tx_apply(tx, &event, err);
 }
 
 /* What is decided is the core's; what came of it is said once. */
 static int told(st_tx *tx, int32_t id, st_node_how how, st_node_state state, const char *reason,
-                st_err *err)
+                const st_finding *finding, st_err *err)
 {
     const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[id];
     st_node_state was = node->state;
-    int r = decide(tx, id, how, state, reason, err);
+    int r = decide(tx, id, how, state, reason, finding, err);
 
     if (r == 0 && node->state != was && how == ST_HOW_HEALED)
         st_control_say(tx->ctl, "event=node_back node=%s", node->name);
     else if (r == 0 && node->state != was)
         st_control_say(tx->ctl, "event=node_%s node=%s reason=\"%s\"",
-                       state == ST_NODE_FAILED ? "failed" : "held", node->name, reason);
+                       node->state == ST_NODE_FAILED    ? "failed"
+                       : node->state == ST_NODE_SUSPECT ? "suspect"
+                                                        : "held",
+                       node->name, reason);
     return r;
 }
 
 int st_node_fail(st_tx *tx, int32_t id, const char *reason, st_err *err)
 {
-    return told(tx, id, ST_HOW_FAULT, ST_NODE_FAILED, reason, err);
+    static const st_finding none = {.gpu = -1};
+
+    return told(tx, id, ST_HOW_FAULT, ST_NODE_FAILED, reason, &none, err);
 }
 
 int st_node_report(st_tx *tx, const st_report *rep, st_err *err)
 {
     bool well = rep->node_state == ST_NODE_READY;
 
+    /* Said again every few seconds, as long as the node is held. */
+    if (!well && st_core_holds(tx->ctl->core, rep->node, rep->finding.kind))
+        return 0;
     return told(tx, rep->node, well ? ST_HOW_HEALED : ST_HOW_FAULT, rep->node_state, rep->reason,
-                err);
+                &rep->finding, err);
 }
 
 /* ---- its past ----------------------------------------------------------------------------------- */
@@ -277,6 +286,7 @@ int st_node_tested(st_tx *tx, const st_report *rep, const char *doc, st_err *err
     event.u.tested.test = rep->test;
     event.u.tested.passed = rep->done;
     event.u.tested.reason = rep->reason;
+    event.u.tested.finding = rep->finding;
     if (node->test != rep->test || node->tested == rep->test) {
         json_decref(entry);
         return r; /* it was told before */
@@ -304,7 +314,8 @@ static int freeze(st_tx *tx, int32_t id, st_err *err)
     const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[id];
 
     return node->state == ST_NODE_READY
-               ? decide(tx, id, ST_HOW_SAID, ST_NODE_DRAINING, "two agents speak for it", err)
+               ? decide(tx, id, ST_HOW_SAID, ST_NODE_DRAINING, "two agents speak for it",
+                        &(st_finding){.gpu = -1}, err)
                : 0;
 }
 

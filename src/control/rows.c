@@ -202,6 +202,17 @@ static const st_grant *grants_of(const st_tx *tx, const st_effect *fx)
 }
 
 /* Brings what is remembered of a job in line with one effect. */
+/* Whatever its tasks said when they were killed came of it. */
+static void say_fault(const st_control *ctl, st_live *live, int32_t node)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+
+    st_strbuf_addf(&text, "node %s failed under it (on_fault: fail)",
+                   st_core_fleet(ctl->core)->nodes.v[node]->name);
+    free(live->reason);
+    live->reason = st_strbuf_take(&text);
+}
+
 static void follow(st_tx *tx, const st_effect *fx)
 {
     st_control *ctl = tx->ctl;
@@ -240,6 +251,8 @@ static void follow(st_tx *tx, const st_effect *fx)
         break;
     case ST_FX_END:
         live->lost += fx->lost_gpu_ms;
+        if (fx->node >= 0)
+            say_fault(ctl, live, fx->node);
         end_live(ctl, live, fx);
         break;
     default:
@@ -462,6 +475,32 @@ static void follow_deadline(st_control *ctl, const st_effect *fx, const st_live 
                           : ST_DEADLINE_MISSED);
 }
 
+/* For owners alone; a person is wanted where a breaker has tripped. */
+static void tell_incident(st_control *ctl, const st_effect *fx, st_notice n)
+{
+    const st_incident *inc = st_core_incident(ctl->core, fx->other);
+
+    n.state = st_incident_name((st_incident_news)fx->news);
+    n.name = fx->node >= 0 ? st_core_fleet(ctl->core)->nodes.v[fx->node]->name : NULL;
+    n.incident.id = fx->other;
+    n.incident.kind = inc ? inc->kind : ST_FAULT_NONE;
+    n.incident.reason = inc && inc->words[0] ? inc->words : NULL;
+    ctl->options.listen(ctl->options.ctx, &n);
+}
+
+static void log_incident(st_control *ctl, const st_effect *fx)
+{
+    const st_incident *inc = st_core_incident(ctl->core, fx->other);
+    const char *node = fx->node >= 0 ? st_core_fleet(ctl->core)->nodes.v[fx->node]->name : "";
+    char id[ST_ID_TEXT];
+
+    st_control_name(ctl, ST_INCIDENT_ID, fx->other, id);
+    st_control_say(ctl, "event=incident incident=%s news=%s kind=%s cause=%s node=%s", id,
+                   st_incident_name((st_incident_news)fx->news),
+                   st_fault_name(inc ? inc->kind : ST_FAULT_NONE),
+                   st_cause_name(st_fault_cause(inc ? inc->kind : ST_FAULT_NONE)), node);
+}
+
 static void tell(st_control *ctl, const st_effect *fx, const st_live *live)
 {
     char grants[GRANTS_MAX];
@@ -474,6 +513,10 @@ static void tell(st_control *ctl, const st_effect *fx, const st_live *live)
 
     if (!ctl->options.listen)
         return;
+    if (fx->kind == ST_FX_INCIDENT) {
+        tell_incident(ctl, fx, n);
+        return;
+    }
     if (live) {
         n.account = live->account;
         n.name = live->name;
@@ -521,6 +564,8 @@ void st_rows_tell(st_tx *tx)
                   grants_of(tx, fx), fx->ngrants, fx->at_ms, fx->until_ms);
         if (fx->kind == ST_FX_NODE)
             st_control_tell_node(ctl, fx->node);
+        if (fx->kind == ST_FX_INCIDENT)
+            log_incident(ctl, fx);
         follow_deadline(ctl, fx, live);
         tell(ctl, fx, live);
         if (live)

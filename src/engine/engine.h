@@ -105,8 +105,9 @@ typedef struct st_report {
     bool data_full;     /* of ST_REPORT_ENDED: for what its account has in /data on a node */
     int32_t node;
     st_node_state node_state;
-    const st_found *found;   /* of ST_REPORT_FOUND; valid during the call */
-    st_flag flag;            /* of ST_REPORT_FLAG, with the reason above */
+    st_finding finding;    /* of ST_REPORT_NODE and TESTED: what is wrong; `reason` has its words */
+    const st_found *found; /* of ST_REPORT_FOUND; valid during the call */
+    st_flag flag;          /* of ST_REPORT_FLAG, with the reason above */
     char boot[ST_BOOT_TEXT]; /* of ST_FLAG_VOICES: who is believed from now on */
 
     /* Of ST_REPORT_USED: cumulative over the stay. At most every ST_USED_EVERY_MS per task, when it

@@ -111,6 +111,7 @@ typedef struct st_agent_status {
     bool sick;         /* the node cannot be used */
     bool held;         /* it takes nothing new; what runs there goes on */
     const char *reason;
+    st_finding finding; /* of sick and held: what is wrong, without words */
     const st_agent_task *tasks;
     size_t n;
     const st_agent_task *past; /* over and off the list: only what they used counts */
@@ -121,6 +122,7 @@ typedef struct st_agent_status {
         int64_t no; /* 0: it has nothing to say of a test */
         bool passed;
         const char *reason, *doc; /* NULL: none */
+        st_finding finding;       /* likewise, of one that failed */
     } test;
     const st_agent_image *images;
     size_t nimages;

@@ -182,6 +182,9 @@ static st_node_state judged(const native_node *node)
         return ST_NODE_DRAINING;
     if (node->state == ST_NODE_DRAINING && node->ours && !node->held)
         return ST_NODE_READY;
+    /* It was not taken out of service for what its agent said; that is over. */
+    if (node->state == ST_NODE_SUSPECT && node->ours && !node->held)
+        return ST_NODE_READY;
     return ST_NODE_STATE_COUNT;
 }
 
@@ -192,6 +195,7 @@ void st_native_judge_node(native *e, native_node *node, int64_t now)
     if (!node->lost && now >= node->lease_ms) {
         node->lost = true;
         node->synced = false;
+        node->finding = (st_finding){.kind = ST_FAULT_SILENT, .gpu = -1};
         snprintf(node->reason, sizeof node->reason, "its agent has been silent for %lld s",
                  (long long)(e->opt.lease_ms / 1000));
     }
@@ -201,6 +205,8 @@ void st_native_judge_node(native *e, native_node *node, int64_t now)
     node->told_ms = now + NATIVE_AGAIN_MS;
     if (r.node_state != ST_NODE_READY)
         snprintf(r.reason, sizeof r.reason, "%s", node->reason);
+    if (r.node_state != ST_NODE_READY)
+        r.finding = node->finding;
     st_vec_push(&e->reports, r);
 }
 
@@ -211,6 +217,7 @@ static void take_test(native *e, native_node *node, const st_agent_status *statu
                    .node = node->id,
                    .test = status->test.no,
                    .done = status->test.passed,
+                   .finding = status->test.finding,
                    .doc = status->test.doc};
 
     if (node->test == 0 || status->test.no != node->test || now < node->test_told_ms)
@@ -290,7 +297,7 @@ static void take_task(native *e, native_job *job, const st_agent_status *status,
     task->ended_ms = st_native_ended_at(job, status, said, now);
     if (!failed(task) || leaves(job) || job->due)
         return;
-    if (said->node_fault && another_try(e, job)) {
+    if ((said->node_fault || status->sick) && another_try(e, job)) {
         requeue_job(e, job, said->task, now);
     } else {
         char why[REASON_MAX];
@@ -322,6 +329,8 @@ static void take_tasks(native *e, native_node *node, const st_agent_status *give
     st_agent_status corrected = *given;
     const st_agent_status *status = &corrected;
     bool strangers = false;
+    /* Who stays on a node that was not taken out of service goes elsewhere with its next task that dies. */
+    bool sick = given->sick && node->state != ST_NODE_SUSPECT;
 
     if (given->now_ms > 0)
         corrected.now_ms = now - skew_of(node, now - given->now_ms);
@@ -339,14 +348,14 @@ static void take_tasks(native *e, native_node *node, const st_agent_status *give
         if (said->odd)
             st_native_flag(e, node, ST_FLAG_FIGURES, "it said that a task ended as no process can",
                            now);
-        if (!status->sick || !bad(said))
+        if (!sick || !bad(said))
             take_task(e, job, status, said, now);
     }
     for (size_t i = 0; i < node->list.n; i++) {
         native_job *job = node->list.v[i].job;
         native_task *task = &job->task[node->list.v[i].task];
 
-        if (!status->sick && task->heard_at != node->heard && task_states[task->state].there) {
+        if (!sick && task->heard_at != node->heard && task_states[task->state].there) {
             task->state = ST_TASK_EXITED;
             task->exit_code = EXIT_VANISHED;
             task->ended_ms = now;
@@ -434,6 +443,8 @@ int st_native_status(st_engine *engine, const char *name, const st_agent_status 
         }
         node->sick = status->sick;
         node->held = status->held;
+        if (status->sick || status->held)
+            node->finding = status->finding;
         if (status->sick || status->held)
             st_said_text(status->reason && status->reason[0] ? status->reason
                                                              : "its agent says it cannot be used",

@@ -96,7 +96,8 @@ typedef struct native_node {
     int64_t test;         /* the test that is to be made; 0 none */
     int64_t test_told_ms; /* when what it found was last reported */
     bool lost, sick, synced;
-    bool held; /* it takes nothing new, says its agent */
+    bool held;          /* it takes nothing new, says its agent */
+    st_finding finding; /* of lost, sick and held */
     char reason[120];
     uint64_t revision, heard; /* heard: how many statuses */
     int64_t lease_ms;         /* when it runs out */

@@ -58,7 +58,9 @@ typedef struct st_notice {
     const st_notice_anomaly *anomaly; /* of "anomaly" alone */
     struct {
         const char *flag, *reason;
-    } incident;               /* of "incident" alone: something is wrong with what a node says */
+        uint64_t id; /* of an incident of nodes; then `state` is what is new */
+        st_fault kind;
+    } incident; /* of "incident" alone: something is wrong with nodes, or with what one says */
     const st_node_note *word; /* of a node that was taken out; NULL: none */
 } st_notice;
 
@@ -172,8 +174,9 @@ int st_tx_audit(st_tx *tx, const st_identity *who, const char *verb, const char 
 
 /* What people call a job: a permuted number, so that ids do not tell how many there are. Other
  * counters that go outside (tokens, events, audit rows) get a letter of their own. */
-#define ST_ID_TEXT    16
-#define ST_BOOKING_ID 'b' /* the kind of bookings */
+#define ST_ID_TEXT     16
+#define ST_BOOKING_ID  'b' /* the kind of bookings */
+#define ST_INCIDENT_ID 'n' /* of incidents */
 void st_control_name(const st_control *ctl, char kind, uint64_t id, char ret[ST_ID_TEXT]);
 bool st_control_named(const st_control *ctl, char kind, const char *text, uint64_t *ret);
 void st_control_id_text(const st_control *ctl, uint64_t id, char ret[ST_ID_TEXT]);

@@ -83,6 +83,11 @@
       "dollars that a day must cost at least to be reported")                                     \
     X("anomaly_days", ST_F_I64, anomaly_days, "14", 3, 31,                                        \
       "how many days before today are looked at for what is usual")                               \
+    X("remedy", ST_F_TEXT, remedy, "none", 0, 0,                                                  \
+      "program that resets, reboots or reports nodes that are out of service; without one the "   \
+      "journal (stint node remedies) says what would be done")                                    \
+    X("remedy_timeout", ST_F_DURATION, remedy_timeout_ms, "10m", 1000, 86400000,                  \
+      "time after which that program is killed")                                                  \
     X("backup_dir", ST_F_TEXT, backup_dir, "none", 0, 0,                                          \
       "directory for stint admin backup (default: backups beside the store)")                     \
     X("secrets_key", ST_F_TEXT, secrets_key, "none", 0, 0,                                        \
@@ -139,6 +144,7 @@ void st_config_init(st_config *config)
                           .anomaly = 5,
                           .anomaly_floor = 100,
                           .anomaly_days = 14,
+                          .remedy_timeout_ms = 600000,
                           .credit_alone = ST_UNSET,
                           .policy = st_policy_default(),
                           .quota = st_allowance_default(),

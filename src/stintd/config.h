@@ -33,7 +33,9 @@ typedef struct st_config {
     int64_t anomaly, anomaly_floor, anomaly_days; /* times; dollars */
     int64_t credit_alone;    /* dollars that one owner may credit; ST_UNSET: any */
     const char *secrets_key; /* likewise */
-    const char *backup_dir;  /* NULL: backups/ beside the store */
+    const char *remedy;      /* the site's program that mends nodes; NULL: none */
+    int64_t remedy_timeout_ms;
+    const char *backup_dir; /* NULL: backups/ beside the store */
     st_policy policy;
     st_allowance_limits quota, quota_total; /* of an organisation, of the cluster */
 } st_config;

@@ -18,6 +18,7 @@
 #include "control/restore.h"
 #include "engine/native.h"
 #include "stintd/clock.h"
+#include "stintd/remedy.h"
 #include "stintd/witness.h"
 
 #define STOP_GRACE_MS 5000
@@ -33,6 +34,7 @@ struct st_serve {
     st_control *control;
     st_api *api;
     st_witness *witness; /* NULL: none */
+    st_remedies *remedies;
 };
 
 /* Everything that is decided or counted goes by this. */
@@ -521,6 +523,8 @@ int st_serve_start(st_serve *serve, int *ret_port, st_err *err)
     if (r == 0 && c->witness)
         r = st_witness_check(c->witness, err);
     if (r == 0)
+        r = st_remedies_check(c->remedy, err);
+    if (r == 0)
         r = st_control_start(serve->control, err);
     /* A restored store takes it when it decides again. */
     if (r == 0 && !same && st_control_restore_state(serve->control) == ST_RESTORE_NONE)
@@ -535,6 +539,8 @@ int st_serve_start(st_serve *serve, int *ret_port, st_err *err)
         r = st_http_listen_unix(server, c->socket, 0600, err);
     if (r == 0 && c->witness)
         r = st_witness_new(c->witness, serve->api, log_line, NULL, &serve->witness, err);
+    if (r == 0)
+        r = st_remedies_new(serve, c->remedy, c->remedy_timeout_ms, &serve->remedies, err);
     return r;
 }
 
@@ -549,6 +555,8 @@ void st_serve_reload(st_serve *serve)
 
 static void end_witness(st_serve *serve)
 {
+    st_remedies_free(serve->remedies);
+    serve->remedies = NULL;
     st_witness_free(serve->witness);
     serve->witness = NULL;
 }

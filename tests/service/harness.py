@@ -159,12 +159,16 @@ class Stream:
 
 
 class Stintd:
-    def __init__(self, program, sample=False, config=""):
+    def __init__(self, program, sample=False, config="", files=None, more=""):
         self.dir = tempfile.mkdtemp(prefix="stintd-test-")
         self.log = os.path.join(self.dir, "log")
         conf = os.path.join(self.dir, "config.yaml")
         with open(conf, "w") as f:
-            f.write("listen: 127.0.0.1:0\n" + (config or "rate: 1000000\n"))
+            f.write("listen: 127.0.0.1:0\n" + (config or "rate: 1000000\n") + more.replace("{dir}", self.dir))
+        for name, text in (files or {}).items():  # programs of the site
+            with open(os.path.join(self.dir, name), "w") as f:
+                f.write(text)
+            os.chmod(f.name, 0o755)
         args = [program, "--config", conf, "--data", os.path.join(self.dir, "data")]
         if sample:
             args.append("--sample")

@@ -537,6 +537,11 @@ ROWS += [("POST", "/v1/nodes/{name}/rejoin", "node", AGENTS_ONLY)]
 ROWS += [("POST", "/v1/nodes/{name}/test", "node", {**AGENTS_ONLY, ("owner", "there"): 409}),
          ("GET", "/v1/nodes/{name}/tests", "node", FLEET_ONE),
          ("GET", "/v1/nodes/{name}/history", "node", FLEET_ONE)]
+# What incidents there are, and who sees them, is in test_incidents.py; here there are none.
+ROWS += [("GET", "/v1/nodes/{name}/remedies", "node", {**AGENTS_ONLY, ("owner", "there"): 200})]
+INCIDENTS = {**{(role, place): FLEET_ONE[role, "unknown"] for role, place in FLEET_ONE}}
+ROWS += [("GET", "/v1/incidents", None, READ), ("GET", "/v1/incidents/{id}", "node", INCIDENTS),
+         ("POST", "/v1/incidents/{id}/reset", "node", AGENTS_ONLY)]
 GO = table("there unknown", """
     owner   204 404
     admin   403 403
