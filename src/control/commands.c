@@ -616,13 +616,14 @@ static void publish_report(st_control *ctl, st_cmd *cmd)
         return;
     if (!c->incident || !ctl->options.listen)
         return;
-    const st_notice n = {.seq = ++ctl->notice_seq,
-                         .at_ms = st_control_last_ms(ctl),
-                         .account = "",
-                         .kind = "incident",
-                         .name = st_core_fleet(ctl->core)->nodes.v[c->report.node]->name,
-                         .fx = &none,
-                         .incident = {st_flag_name(c->report.flag), c->report.reason}};
+    const st_notice n = {
+        .seq = ++ctl->notice_seq,
+        .at_ms = st_control_last_ms(ctl),
+        .account = "",
+        .kind = "incident",
+        .name = st_core_fleet(ctl->core)->nodes.v[c->report.node]->name,
+        .fx = &none,
+        .incident = {.flag = st_flag_name(c->report.flag), .reason = c->report.reason}};
     ctl->options.listen(ctl->options.ctx, &n);
 }
 

@@ -14,8 +14,8 @@ sys.path.insert(0, os.path.dirname(__file__))
 import test_isolation as isolation  # noqa: E402
 from harness import Stintd, check, main  # noqa: E402
 
-# Of machines, or about such as have an agent: there is none here. tests/attack/secrets.py sees their rows.
-MACHINES = {("POST", "/v1/agent/register"), ("POST", "/v1/agent/status"), ("POST", "/v1/nodes/{name}/rejoin"), ("POST", "/v1/nodes/{name}/test"),
+# Of machines, or about such as have an agent: there is none here. tests/attack/secrets.py sees their rows, test_incidents.py that of a reset.
+MACHINES = {("POST", "/v1/agent/register"), ("POST", "/v1/agent/status"), ("POST", "/v1/nodes/{name}/rejoin"), ("POST", "/v1/nodes/{name}/test"), ("POST", "/v1/incidents/{id}/reset"),
             ("POST", "/v1/agent/logs/{job}/{stay}/{task}")}
 # Needs a clock that has leapt (test_money.py looks for its row), a restored store (tests/agent_restore.sh does), a month
 # that is over (test_invoices.py does), or a witness's signature (test_witness.py does). A login changes nothing.
