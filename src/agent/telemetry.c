@@ -53,6 +53,8 @@ void st_rollup_add(st_rollup *r, const st_gpu_sample *prev, const st_gpu_sample 
     add_ratio(r, ST_USED_DRAM, now, ST_GPU_DRAM_ACTIVE, 1000000, dt);
     if (st_gpu_has(now, ST_GPU_FB_USED))
         add(r, ST_USED_MEM, now->v[ST_GPU_FB_USED] * dt * share_m, 1000000);
+    if (st_gpu_has(now, ST_GPU_TEMP))
+        add(r, ST_USED_HEAT, ST_MAX(now->v[ST_GPU_TEMP], 0) * dt, 1000);
     add_bytes(r, ST_USED_PCIE, now, ST_GPU_PCIE_TX, ST_GPU_PCIE_RX, dt, share_m);
     add_bytes(r, ST_USED_NVLINK, now, ST_GPU_NVLINK_TX, ST_GPU_NVLINK_RX, dt, share_m);
     /* A counter that went back was reset; what it counted in between is not known. */

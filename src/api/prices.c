@@ -68,6 +68,7 @@ static void out_booking(st_strbuf *out, const st_booking_prices *b)
     out_steps(out, "term", &b->term);
     out_steps(out, "lead", &b->lead);
     out_steps(out, "cancel", &b->cancel);
+    out_percent(out, "lent", b->lent_bp);
     st_strbuf_addc(out, '}');
 }
 
@@ -216,6 +217,26 @@ static void prices_done(st_cmd *cmd, const st_err *err)
         st_call_reply_buf(c->call, 201, NULL, &out);
     }
     free(c);
+}
+
+void st_api_prices_check(st_call *call, void *ctx)
+{
+    const st_api *api = ctx;
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    st_price_book book;
+    st_err err = {0};
+    size_t len;
+    const char *body = st_call_body(call, &len);
+
+    if (st_price_book_read("body", body, len, api->options.clock(api->options.ctx), &book, &err) <
+        0) {
+        st_call_fail(call, &err);
+        return;
+    }
+    st_strbuf_addc(&out, '{');
+    out_book(&out, &book);
+    st_strbuf_addc(&out, '}');
+    st_call_reply_buf(call, 200, NULL, &out);
 }
 
 void st_api_prices_publish(st_call *call, void *ctx)

@@ -105,6 +105,12 @@ static const st_query_row figures_query[] = {
               "back to since in 1500 buckets)"},
     {0},
 };
+static const st_query_row use_query[] = {
+    {.name = "figure",
+     .type = ST_QUERY_TEXT,
+     .about = "utilisation (default), memory, power or temperature"},
+    {0},
+};
 static const st_query_row history_query[] = {
     {.name = "at",
      .type = ST_QUERY_TEXT,
@@ -449,6 +455,10 @@ static const st_route routes[] = {
     WRITE("POST", "/v1/prices", ST_MAY_OWNER, ST_ROUTE_YAML, st_api_prices_publish, "publishPrices",
           "Publish a price book, valid from now or from a later time", "PriceBook", "PriceRef",
           201),
+    WRITE("POST", "/v1/prices/check", ST_MAY_OWNER, ST_ROUTE_YAML | ST_ROUTE_UNCHANGED,
+          st_api_prices_check, "checkPrices",
+          "Read a price book without publishing it: the whole book, as it would be", "PriceBook",
+          "PriceBook", 200),
     ASK("/v1/billing", ST_MAY_SEE, st_api_billing, "getBilling",
         "Show the key that signs bills, the currency and the billing time zone", NULL, "Billing"),
     ASK("/v1/billing/checkpoints", ST_MAY_SEE, st_api_checkpoints, "listCheckpoints",
@@ -563,6 +573,10 @@ static const st_route routes[] = {
      "Change a pool; what you do not mention stays", pool_query, "PoolChange", "NameRef", 200},
     ASK("/v1/devices", ST_MAY_SEE, st_api_devices, "mapDevices",
         "Map all devices, one letter each: what your jobs have there", NULL, "DeviceMap"),
+    ASK("/v1/devices/accounts", ST_MAY_SEE, st_api_devices_accounts, "mapAccounts",
+        "Show which of your accounts has each device of the map", NULL, "DeviceAccounts"),
+    ASK("/v1/devices/use", ST_MAY_OWNER, st_api_devices_use, "mapUse",
+        "Show what each device of the map did lately", use_query, "DeviceUse"),
     ASK("/v1/counts", ST_MAY_SEE, st_api_counts, "countJobs", "Count jobs and their GPUs by state",
         counts_query, "JobCounts"),
     ASK("/v1/series", ST_MAY_SEE, st_api_series, "getSeries",

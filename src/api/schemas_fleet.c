@@ -146,6 +146,20 @@ const st_schema st_schemas_fleet[] = {
      "\"nodes\": {\"type\": \"array\", \"items\": {\"type\": "
      "\"string\"}}, \"devices\": {\"type\": \"string\"}}, \"required\": [\"runs\", "
      "\"nodes\", \"devices\"]}"},
+    {"DeviceAccounts",
+     "{\"type\": \"object\", \"properties\": {\"accounts\": {\"type\": \"array\", \"items\": "
+     "{\"type\": \"string\"}}, \"devices\": {\"type\": \"string\", \"description\": \"two digits "
+     "of "
+     "A-Z, a-z, 0-9, - and _ for each device: 0 nobody of yours, 1 several accounts, from 2 on "
+     "the accounts as they are listed\"}}, \"required\": [\"accounts\", \"devices\"]}"},
+    {"DeviceUse",
+     "{\"type\": \"object\", \"properties\": {\"figure\": {\"type\": \"string\"}, \"unit\": "
+     "{\"type\": \"string\"}, \"most\": {\"type\": \"integer\", \"description\": \"in that "
+     "unit, what 64 stands for\"}, \"since\": {\"type\": [\"string\", \"null\"], \"format\": "
+     "\"date-time\"}, \"until\": {\"type\": [\"string\", \"null\"], \"format\": \"date-time\"}, "
+     "\"devices\": {\"type\": \"string\", \"description\": \"two hexadecimal digits for each "
+     "device, from 00 to 64 (100 hundredths); -- where nothing is known\"}}, \"required\": "
+     "[\"figure\", \"unit\", \"most\", \"since\", \"until\", \"devices\"]}"},
     {"Series",
      "{\"type\": \"object\", \"properties\": {\"of\": {\"type\": \"string\"}, \"name\": "
      "{\"type\": \"string\"}, \"since\": {\"type\": \"string\", \"format\": \"date-time\"}, "

@@ -159,7 +159,10 @@ const st_schema st_schemas_money[] = {
      "\"additionalProperties\": {\"type\": [\"string\", \"number\"]}, \"description\": \"off for "
      "one confirmed at least so long before\"}, \"cancel\": {\"type\": \"object\", "
      "\"properties\": {}, \"additionalProperties\": {\"type\": [\"string\", \"number\"]}, "
-     "\"description\": \"due of what is given up less than so long before it begins, or later\"}}, "
+     "\"description\": \"due of what is given up less than so long before it begins, or later\"}, "
+     "\"lent\": {\"type\": [\"string\", \"number\"], \"description\": \"the booker's, of what "
+     "others "
+     "pay for GPUs it leaves unused\"}}, "
      "\"additionalProperties\": false, \"description\": \"bookings are paid for\"}}, "
      "\"required\": [\"prices\", \"gpu\"], \"additionalProperties\": false}"},
     {"Billing", "{\"type\": \"object\", \"properties\": {\"cluster\": {\"type\": \"string\"}, "

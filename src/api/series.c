@@ -44,6 +44,7 @@ static const struct {
     {"utilisation", OF_ALL, ST_SERIES_BUSY, ST_SERIES_SEEN, 1000, 1},
     {"gpu_power_watts", OF_ALL, ST_SERIES_ENERGY, ST_SERIES_POWERED, 1000, 1},
     {"gpu_memory_mib", OF_ALL, ST_SERIES_MEMORY, ST_SERIES_FILLED, 1000000, 1},
+    {"gpu_celsius", OF_ALL, ST_SERIES_HEAT, ST_SERIES_WARMED, 1000000, 1},
     {"failed", OF(NODE) | OF(GPU), ST_SERIES_AWAY, ST_SERIES_WATCHED, 1000, 1},
     {"month_cost_udollars", OF(ACCOUNT), ST_SERIES_SPENT, ST_SERIES_COLUMNS, 1, 1},
 };
@@ -176,8 +177,7 @@ static int choose_width(ask *a, const st_series_options *o, int64_t now, st_err 
     return 0;
 }
 
-/* The end of the last bucket of a width that is there; 0: none is. */
-static int end_of(st_store *reader, int64_t width, int64_t *ret, st_err *err)
+int st_api_series_end(st_store *reader, int64_t width, int64_t *ret, st_err *err)
 {
     const st_series_blob cluster = {.width_ms = width,
                                     .kind = ST_SERIES_ACCOUNT,
@@ -194,8 +194,8 @@ static int end_of(st_store *reader, int64_t width, int64_t *ret, st_err *err)
 static int cut(ask *a, st_store *reader, st_err *err)
 {
     int64_t end;
-    int r =
-        end_of(reader, st_series_width(st_control_series(a->api->control)->step_ms, 0), &end, err);
+    int r = st_api_series_end(
+        reader, st_series_width(st_control_series(a->api->control)->step_ms, 0), &end, err);
 
     if (r < 0)
         return r;
@@ -278,7 +278,7 @@ static int read_kind(ask *a, st_store *reader, st_series_kind kind, uint64_t id,
                              .kind = kind,
                              .part = st_series_part(kind, id)};
 
-        r = end_of(reader, of.width_ms, &end, err);
+        r = st_api_series_end(reader, of.width_ms, &end, err);
         end = r == 0 ? ST_MIN(end, a->to_ms) : 0;
         if (end <= from)
             continue;

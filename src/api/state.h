@@ -121,6 +121,9 @@ void st_api_post(st_api *api, st_call *call, st_cmd *cmd);
 int st_api_key(st_api *api, st_call *call, st_cmd *cmd, st_err *err);
 
 /* Says on an answer behind which row of the log its state stands. */
+/* series.c: the end of the last bucket of a width that is there; 0: none is. */
+int st_api_series_end(st_store *reader, int64_t width, int64_t *ret, st_err *err);
+
 void st_api_stamp(st_api *api, st_call *call, int64_t position);
 /* The same, of what is committed at this moment: before the store is read, or after a write. */
 void st_api_stamp_now(st_api *api, st_call *call);
@@ -254,6 +257,7 @@ st_handler st_api_tokens_list, st_api_token_make, st_api_token_get, st_api_token
 st_handler st_api_views_list, st_api_view_put, st_api_view_remove;
 st_handler st_api_types_list, st_api_type_make, st_api_pools_list, st_api_pool_make;
 st_handler st_api_pool_get, st_api_pool_patch;
+st_handler st_api_devices_accounts, st_api_devices_use;
 st_handler st_api_devices, st_api_counts, st_api_history, st_api_series;
 st_handler st_api_nodes_list, st_api_node_make, st_api_node_get, st_api_node_patch;
 st_handler st_api_incidents, st_api_incident, st_api_incident_reset;
@@ -271,6 +275,7 @@ st_handler st_api_array_get, st_api_array_cancel;
 st_handler st_api_secrets_list, st_api_secret_put, st_api_secret_remove, st_api_secrets_rotate;
 st_handler st_api_join_make, st_api_agent_register, st_api_agent_desired, st_api_agent_status;
 st_handler st_api_agent_logs, st_api_agent_challenge;
+st_handler st_api_prices_check;
 st_handler st_api_prices_list, st_api_prices_publish, st_api_plan_get, st_api_plan_put;
 st_handler st_api_budget_get, st_api_credit_make, st_api_billing, st_api_reconcile;
 st_handler st_api_fleet_cost;

@@ -156,6 +156,7 @@ static void put_used(st_series_row *row, const st_used *u, int part, int of)
         {ST_USED_BUSY, ST_SERIES_SEEN, ST_SERIES_BUSY},
         {ST_USED_ENERGY, ST_SERIES_POWERED, ST_SERIES_ENERGY},
         {ST_USED_MEM, ST_SERIES_FILLED, ST_SERIES_MEMORY},
+        {ST_USED_HEAT, ST_SERIES_WARMED, ST_SERIES_HEAT},
     };
 
     for (size_t i = 0; i < ST_ARRAY_LEN(columns); i++) {

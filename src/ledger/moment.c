@@ -17,7 +17,7 @@ static int month_days(int y, int m)
     return days[m - 1] + (m == 2 && y % 4 == 0 && (y % 100 != 0 || y % 400 == 0));
 }
 
-/* Two or four digits at p. */
+/* Two to four digits at p. */
 static int digits(const char *p, int n)
 {
     int v = 0;
@@ -29,22 +29,24 @@ static int digits(const char *p, int n)
     return v;
 }
 
-/* 2026-10-01 or 2026-10-01T12:30:00Z. */
+/* 2026-10-01, 2026-10-01T12:30:00Z, or as answers write it, 2026-10-01T12:30:00.000Z. */
 bool st_price_moment(const char *s, int64_t *ret)
 {
     size_t n = strlen(s);
-    int h = 0, min = 0, sec = 0;
-    if ((n != 10 && n != 20) || s[4] != '-' || s[7] != '-')
+    int h = 0, min = 0, sec = 0, ms = 0;
+    if ((n != 10 && n != 20 && n != 24) || s[4] != '-' || s[7] != '-')
         return false;
     int y = digits(s, 4), m = digits(s + 5, 2), d = digits(s + 8, 2);
-    if (n == 20) {
-        if (s[10] != 'T' || s[13] != ':' || s[16] != ':' || s[19] != 'Z')
+    if (n > 10) {
+        if (s[10] != 'T' || s[13] != ':' || s[16] != ':' || s[n - 1] != 'Z' ||
+            (n == 24 && s[19] != '.'))
             return false;
+        ms = n == 24 ? digits(s + 20, 3) : 0;
         h = digits(s + 11, 2), min = digits(s + 14, 2), sec = digits(s + 17, 2);
     }
     if (y < 1970 || m < 1 || m > 12 || d < 1 || d > month_days(y, m) || h < 0 || h > 23 ||
-        min < 0 || min > 59 || sec < 0 || sec > 59)
+        min < 0 || min > 59 || sec < 0 || sec > 59 || ms < 0)
         return false;
-    *ret = (((days_of(y, m, d) * 24 + h) * 60 + min) * 60 + sec) * 1000;
+    *ret = (((days_of(y, m, d) * 24 + h) * 60 + min) * 60 + sec) * 1000 + ms;
     return true;
 }

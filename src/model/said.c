@@ -15,6 +15,7 @@
 #define BACK_MS         INT64_C(60000)
 #define PCIE_B_PER_MS   INT64_C(256000000)  /* 16 lanes of the sixth generation, both ways */
 #define NVLINK_B_PER_MS INT64_C(3600000000) /* 18 links of the fifth, both ways */
+#define HEAT_MOST_C     150
 #define EXIT_BAD        255
 #define SIGNAL_MAX      64
 #define SIGNAL_BAD      9
@@ -119,6 +120,7 @@ uint32_t st_said_used(const st_bounds *b, const st_used *before, st_used *used)
     CUT(ST_USED_ENERGY, times(held, watts) / 1000,
         times(slack, watts) / 1000 + times(held, watts) / 10000);
     CUT(ST_USED_MEM_PEAK, times(devs, b->vram_mib), 0);
+    CUT(ST_USED_HEAT, times(seen, HEAT_MOST_C) / 1000, times(slack, HEAT_MOST_C) / 1000);
     CUT(ST_USED_MEM, times(seen, b->vram_mib) / 1000, times(slack, b->vram_mib) / 1000);
 #undef CUT
     return before ? bad | keep(b, before, used) : bad;

@@ -22,7 +22,8 @@
     X(ST_USED_NVLINK, "nvlink_bytes")                                                    \
     X(ST_USED_ENERGY, "energy_mj")                                                       \
     X(ST_USED_MEM_PEAK, "mem_peak_mib") /* the most on all devices at once; not a sum */ \
-    X(ST_USED_MEM, "mem_mib_s")         /* memory in use x time, in what was seen */
+    X(ST_USED_MEM, "mem_mib_s")         /* memory in use x time, in what was seen */     \
+    X(ST_USED_HEAT, "heat_c_s")         /* temperature in C x time, in what was seen */
 typedef enum st_used_kind {
 #define X(id, key) id,
     ST_USED_TABLE(X)

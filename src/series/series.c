@@ -124,11 +124,14 @@ int64_t st_series_unit(st_series_kind kind, st_series_column column)
     case ST_SERIES_BUSY:
     case ST_SERIES_POWERED:
     case ST_SERIES_FILLED:
+    case ST_SERIES_WARMED:
         return many ? 100 : 1;
     case ST_SERIES_ENERGY:
         return many ? 100000 : 1000;
     case ST_SERIES_MEMORY:
         return many ? 1024 : 1;
+    case ST_SERIES_HEAT:
+        return many ? 10 : 1;
     case ST_SERIES_WATCHED:
     case ST_SERIES_AWAY:
     case ST_SERIES_RUNNING:

@@ -59,7 +59,9 @@ int st_series_kind_parse(const char *word); /* -1: none of them */
     X(ST_SERIES_ENERGY, false)     /* mJ */                                                      \
     X(ST_SERIES_FILLED, false)     /* GPU-ms with samples of memory */                           \
     X(ST_SERIES_MEMORY, false)     /* MiB x s of memory in use on devices */                     \
-    X(ST_SERIES_SPENT, true)       /* micro-dollars since the month began, as far as known */
+    X(ST_SERIES_SPENT, true)       /* micro-dollars since the month began, as far as known */    \
+    X(ST_SERIES_WARMED, false)     /* GPU-ms with samples of temperature */                      \
+    X(ST_SERIES_HEAT, false)       /* C x s of these */
 typedef enum st_series_column {
 #define X(id, last) id,
     ST_SERIES_COLUMN_TABLE(X)

@@ -389,6 +389,18 @@ SEE_IMAGE = table("own sub sibling parent unknown", """
     revoked 401 401 401 401 401
     expired 401 401 401 401 401
 """)
+OWNER_ASK = table("new", """
+    owner   200
+    admin   403
+    member  403
+    viewer  403
+    auditor 403
+    node    403
+    none    401
+    bad     401
+    revoked 401
+    expired 401
+""")
 OWNER_CHECK = table("new", """
     owner   204
     admin   403
@@ -505,6 +517,8 @@ ROWS = [
     ("GET", "/v1/pools/{name}", "pool", FLEET_ONE),
     ("PATCH", "/v1/pools/{name}", "pool", FLEET_CHANGE),
     ("GET", "/v1/devices", None, READ),
+    ("GET", "/v1/devices/accounts", None, READ),
+    ("GET", "/v1/devices/use", None, OWNER_ONLY),
     ("GET", "/v1/history", None, READ),
     ("GET", "/v1/counts", None, READ),
     ("GET", "/v1/series", None, READ),
@@ -592,6 +606,7 @@ ROWS += [
     ("PUT", "/v1/plan", None, OWNER_ONLY),
     ("GET", "/v1/prices", None, READ),
     ("POST", "/v1/prices", "new_prices", FLEET_MAKE),
+    ("POST", "/v1/prices/check", "new_prices", OWNER_ASK),
     ("GET", "/v1/billing", None, READ),
     ("GET", "/v1/billing/checkpoints", None, READ),
     ("GET", "/v1/billing/checkpoints/proof", None, READ),

@@ -58,7 +58,15 @@ class World:
         time.sleep(1.2)  # a second of use takes a second: more would be cut
         usage = {"held_gpu_ms": 1000, "seen_gpu_ms": 1000, "busy_gpu_ms": 730, "energy_mj": 400000, "mem_mib_s": 20480}
         check(self.node.status([{**row, "usage": usage}]).status == 200, "the status is not taken")
+        self.row, self.began = row, time.monotonic() - 1.2
         return job
+
+    def goes_on(self):
+        """The job is half busy, half of the memory is in use, at 200 W and 64 C."""
+        ms = int((time.monotonic() - self.began) * 1000)
+        usage = {"held_gpu_ms": ms, "seen_gpu_ms": ms, "busy_gpu_ms": ms // 2, "energy_mj": ms * 200, "mem_mib_s": ms * 40960 // 1000,
+                 "heat_c_s": ms * 64 // 1000}
+        check(self.node.status([{**self.row, "usage": usage}]).status == 200, "the status is not taken")
 
 
 def series(client, **query):
@@ -161,6 +169,30 @@ def asked_again(world):
     check(again.status == 304 and again.body == b"", "again: %d", again.status)
 
 
+def coloured(world):
+    """What the map can be coloured by: whose jobs those are, to those who may know, and what each GPU did lately."""
+    owner, busy, idle = world.owner, world.client(world.busy), world.client(world.idle)
+    cells = ["AA", "AA"]
+    cells[world.gpu] = "AC"
+    for client in (owner, busy):
+        doc = client.get("/v1/devices/accounts").json
+        check(doc == {"accounts": [world.busy], "devices": "".join(cells)}, "whose: %s", doc)
+    check(idle.get("/v1/devices/accounts").json == {"accounts": [], "devices": "AAAA"}, "a neighbour sees whose they are")
+    for figure, unit, most, low, high in (("utilisation", "%", 100, 30, 70), ("memory", "%", 100, 30, 70), ("power", "W", None, 100, 100),
+                                          ("temperature", "C", 100, 55, 75)):
+        def lit():
+            world.goes_on()
+            doc = owner.get("/v1/devices/use?figure=" + figure).json
+            check(len(doc["devices"]) == 4 and doc["unit"] == unit and most in (None, doc["most"]), "%s: %s", figure, doc)
+            check(doc["devices"][2 - 2 * world.gpu:][:2] == "--", "the other GPU is known: %s", doc)
+            mine = doc["devices"][2 * world.gpu:][:2]
+            return mine != "--" and low <= int(mine, 16) <= high
+        world.stintd.wait(lit, figure + " of the GPU")
+    bad = owner.get("/v1/devices/use?figure=colour")
+    check(bad.status == 400 and "temperature" in bad.text, "a figure that is none: %d %s", bad.status, bad.text)
+    check(busy.get("/v1/devices/use").status == 403, "a tenant is told what GPUs do")
+
+
 def restarted(world, program, job):
     stintd = world.stintd
     owner = stintd.owner
@@ -183,7 +215,7 @@ def restarted(world, program, job):
     after = known(series(owner, step="1s", name=world.busy)[1], "gpus_held")
     check(after[:len(before)] == before, "what was there is not there any more: %d, %d", len(before), len(after))
     f = series(owner, of="job", name=job, step="1s")[1]
-    check(known(f, "utilisation") == [0.7], "what was measured before: %s", known(f, "utilisation"))
+    check(known(f, "utilisation")[:1] == [0.7], "what was measured before: %s", known(f, "utilisation"))
 
 
 def configured(program):
@@ -210,6 +242,7 @@ def run(program):
         what_is_not_theirs(world, job)
         what_is_too_much(world)
         asked_again(world)
+        coloured(world)
         restarted(world, program, job)
     finally:
         stintd.stop()

@@ -83,6 +83,10 @@ static void test_absent(void **state)
     st_gpu_put(&b, ST_GPU_FB_USED, 80);
     st_rollup_add(&r, &a, &b, 500);
     assert_int_equal(r.sum.v[ST_USED_MEM], 40);
+    /* Temperature is the device's, whoever has which part of it. */
+    st_gpu_put(&b, ST_GPU_TEMP, 61);
+    st_rollup_add(&r, &a, &b, 500);
+    assert_int_equal(r.sum.v[ST_USED_HEAT], 61);
 }
 
 int main(void)
