@@ -6,9 +6,11 @@
  * which devices (events.c), so that it need not be asked again.
  */
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/ask.h"
+#include "base/mem.h"
 #include "base/quote.h"
 
 /* Of a device, by what is on it; upper case where its node is draining. */
@@ -127,6 +129,90 @@ void st_api_states_json(const st_core *core, int32_t root, st_strbuf *out)
     st_strbuf_addc(out, '}');
 }
 
+/* ---- in groups ------------------------------------------------------------------------------------- */
+
+#define GROUPS_MAX 1000
+
+typedef enum group_by { BY_NOTHING, BY_ACCOUNT, BY_USER, BY_NAME } group_by;
+static const char *const by_words[] = {"", "account", "user", "name"};
+
+typedef struct group {
+    const char *key; /* of a name that ends in a number, what comes before it */
+    size_t len;
+    int64_t jobs, waiting, gpu_m;
+} group;
+
+static int by_key(const void *a, const void *b)
+{
+    const group *x = a, *y = b;
+    int c = memcmp(x->key, y->key, ST_MIN(x->len, y->len));
+
+    return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
+}
+
+static int by_gpus(const void *a, const void *b)
+{
+    const group *x = a, *y = b;
+
+    if (x->gpu_m != y->gpu_m)
+        return x->gpu_m > y->gpu_m ? -1 : 1;
+    return x->jobs != y->jobs ? (x->jobs > y->jobs ? -1 : 1) : by_key(a, b);
+}
+
+static group group_of(const st_tree *tree, const st_job *job, group_by by)
+{
+    const char *key = by == BY_ACCOUNT ? st_tree_account(tree, job->account)->name
+                      : by == BY_USER  ? tree->users.v[job->user]
+                                       : job->name;
+    size_t len = strlen(key);
+
+    while (by == BY_NAME && len > 1 && key[len - 1] >= '0' && key[len - 1] <= '9')
+        len--;
+    return (group){key, len, 1, job->state == ST_JOB_PENDING, st_job_gpu_m(job)};
+}
+
+static void groups_json(const st_core *core, int32_t root, group_by by, st_strbuf *out)
+{
+    const st_tree *tree = st_core_tree(core);
+    ST_VEC(group) all = {0};
+    size_t n = 0;
+
+    for (size_t i = 0; i < st_core_njobs(core); i++) {
+        const st_job *job = st_core_job_at(core, i);
+
+        if (!st_job_ended(job) && st_tree_within(tree, job->account, root))
+            st_vec_push(&all, group_of(tree, job, by));
+    }
+    if (all.n > 1)
+        qsort(all.v, all.n, sizeof *all.v, by_key);
+    for (size_t i = 0; i < all.n; i++) {
+        if (n == 0 || by_key(&all.v[n - 1], &all.v[i]) != 0) {
+            all.v[n++] = all.v[i];
+            continue;
+        }
+        all.v[n - 1].jobs++;
+        all.v[n - 1].waiting += all.v[i].waiting;
+        all.v[n - 1].gpu_m += all.v[i].gpu_m;
+    }
+    if (n > 1)
+        qsort(all.v, n, sizeof *all.v, by_gpus);
+    st_out_text(out, "by", by_words[by]);
+    st_out_raw(out, "groups", "[");
+    for (size_t i = 0; i < n && i < GROUPS_MAX; i++) {
+        ST_CLEANUP(st_freep) char *key = st_xstrndup(all.v[i].key, all.v[i].len);
+
+        st_strbuf_add(out, i > 0 ? ",{" : "{");
+        st_out_text(out, "key", key);
+        st_out_int(out, "jobs", all.v[i].jobs);
+        st_out_int(out, "waiting", all.v[i].waiting);
+        st_out_milli(out, "gpus", all.v[i].gpu_m);
+        st_strbuf_addc(out, '}');
+    }
+    st_strbuf_addc(out, ']');
+    st_out_int(out, "groups_more", n > GROUPS_MAX ? (int64_t)n - GROUPS_MAX : 0);
+    st_vec_free(&all);
+}
+
 static int fill_counts(st_question *q, st_core *core, st_err *err)
 {
     int32_t root = st_question_root(q, core);
@@ -138,11 +224,18 @@ static int fill_counts(st_question *q, st_core *core, st_err *err)
     st_out_text(&q->out, "account",
                 root > ST_ROOT ? st_tree_account(st_core_tree(core), root)->name : "");
     st_api_states_json(core, root, &q->out);
+    if (q->job != BY_NOTHING)
+        groups_json(core, root, (group_by)q->job, &q->out);
     st_strbuf_addc(&q->out, '}');
     return 0;
 }
 
 void st_api_counts(st_call *call, void *ctx)
 {
-    st_api_ask(ctx, call, fill_counts, st_call_query(call, "account"), 0);
+    const char *by = st_call_query(call, "by");
+    uint64_t k = BY_NAME;
+
+    while (by && k > BY_NOTHING && strcmp(by, by_words[k]) != 0)
+        k--;
+    st_api_ask(ctx, call, fill_counts, st_call_query(call, "account"), by ? k : BY_NOTHING);
 }

@@ -84,6 +84,11 @@ static const st_query_row logs_query[] = {
 };
 static const st_query_row counts_query[] = {
     {.name = "account", .type = ST_QUERY_TEXT, .about = "jobs of this account and those below it"},
+    {.name = "by",
+     .type = ST_QUERY_WORD,
+     .about = "also count jobs that have not ended in groups, those with most GPUs first; names "
+              "that differ only by a number at their end are one group",
+     .words = "account user name"},
     {0},
 };
 static const st_query_row figures_query[] = {

@@ -291,6 +291,11 @@ const st_schema st_schemas_jobs[] = {
     {"JobCounts", "{\"type\": \"object\", \"properties\": {\"account\": {\"type\": \"string\"}, "
                   "\"states\": {\"type\": \"object\", \"additionalProperties\": {\"type\": "
                   "\"object\", \"properties\": {\"jobs\": {\"type\": \"integer\"}, \"gpus\": "
-                  "{\"type\": \"number\"}}}}}, \"required\": [\"account\", \"states\"]}"},
+                  "{\"type\": \"number\"}}}}, \"by\": {\"type\": \"string\"}, \"groups\": "
+                  "{\"type\": \"array\", \"items\": {\"type\": \"object\", \"properties\": "
+                  "{\"key\": {\"type\": \"string\"}, \"jobs\": {\"type\": \"integer\"}, "
+                  "\"waiting\": {\"type\": \"integer\"}, \"gpus\": {\"type\": \"number\"}}, "
+                  "\"required\": [\"key\", \"jobs\", \"waiting\", \"gpus\"]}}, \"groups_more\": "
+                  "{\"type\": \"integer\"}}, \"required\": [\"account\", \"states\"]}"},
     {0},
 };

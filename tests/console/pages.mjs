@@ -13,7 +13,8 @@ const EVIL = "<img/src=x/onerror=document.title='owned'><b>"; // names have no s
 const PAGES = [["#/", "h1"], ["#/jobs", ".rows .row"], ["#/fleet", "canvas"], ["#/quota", ".tree tbody tr"], ["#/bill", ".big"],
   ["#/replay", "[data-at]:not(.stale)"],
   ["#/health?node=desk-ill", ".timeline li"], ["#/fleet?state=repair&node=desk-ill", "canvas"], ["#/neighbours", ".cases tbody tr"],
-  ["#/submit", ".big"], ["#/calendar", ".week .day"], ["#/site", "table tbody tr"], ["#/site?tab=audit", "h2"], ["#/site?tab=prices", "caption"]];
+  ["#/submit", ".big"], ["#/calendar", ".week .day"], ["#/fleet?by=account&group=rack", "canvas"], ["#/fleet?by=utilisation", "canvas"], ["#/jobs?group=name", ".groups tbody tr"],
+  ["#/site?tab=prices&edit=1", "caption"], ["#/site?tab=plans", "dl"], ["#/site", "table tbody tr"], ["#/site?tab=audit", "h2"], ["#/site?tab=prices", "caption"]];
 
 function check(ok, sentence) {
   if (!ok) throw new Error(sentence);
@@ -26,6 +27,15 @@ async function api(token, method, where, body) {
   });
   check(answer.ok, `${method} ${where}: ${answer.status} ${answer.ok ? "" : await answer.text()}`);
   return answer.status === 204 ? null : answer.json();
+}
+
+/** Asks again until there is an answer. */
+async function until(ask, what) {
+  for (const end = Date.now() + 60000; ; await new Promise((r) => setTimeout(r, 50))) {
+    const said = await ask();
+    if (said) return said;
+    check(Date.now() < end, `still waiting for ${what}`);
+  }
 }
 
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox", "--disable-gpu", "--disable-software-rasterizer"] });
@@ -301,7 +311,7 @@ async function heals() {
   await page.locator("#main").focus();
   await page.keyboard.press("g");
   await page.keyboard.press("e");
-  const row = page.getByRole("row").filter({ hasText: "desk-ill" });
+  const row = page.getByRole("region", { name: "Not in service" }).getByRole("row").filter({ hasText: "desk-ill" });
   await row.getByText("uncorrected memory errors").waitFor();
   check((await row.textContent()).includes(EVIL), "a reason is not shown as it is");
   await page.keyboard.press("/");
@@ -370,10 +380,11 @@ async function disturbs() {
 async function measured(job) {
   const { context, page } = await open();
   await byLink(page, tokens.owner);
+  await until(async () => (await api(tokens.owner, "GET", `/v1/series?of=job&name=${job}`)).figures.gpu_celsius, "a bucket with what was measured");
   await page.evaluate((h) => { location.hash = h; }, `#/jobs/${job}`);
   const charts = page.locator(".chart");
-  await charts.nth(2).waitFor();
-  check((await charts.locator("figcaption").allTextContents()).map((t) => t.split(" ")[0]).join() === "Utilisation,Memory,Power", "other charts");
+  await charts.nth(3).waitFor();
+  check((await charts.locator("figcaption").allTextContents()).map((t) => t.split(" ")[0]).join() === "Utilisation,Memory,Power,Temperature", "other charts");
   const said = charts.first().locator(".legend"), seen = new Set();
   check(/Each point is .*Times in /.test(await said.textContent()), `no zone: ${await said.textContent()}`);
   await charts.first().locator("svg[role=img]").focus();
@@ -451,6 +462,7 @@ async function works(job) {
   await page.locator(".title .s-cancelled, .title .s-stopping").waitFor();
 
   await keepsViews(page);
+  await together(page);
   await replays(page);
   await instead(page, job);
   await submits(page);
@@ -466,6 +478,76 @@ async function works(job) {
   const answer = await page.evaluate(async () => (await fetch("/v1/whoami", { headers: { "Stint-Console": "1" } })).status);
   check(answer === 401, `after the logout whoami is ${answer}`);
   expected = null;
+  await context.close();
+}
+
+/** A book that is checked, seen and published; a plan that is saved; both by the keyboard, as the owner. */
+async function prices() {
+  const { context, page } = await open();
+  await byLink(page, tokens.owner);
+  await page.evaluate(() => { location.hash = "#/site?tab=prices"; });
+  await page.getByRole("button", { name: "Change…" }).click();
+  const book = page.getByLabel("The price book"), name = `next-${EVIL}`;
+  const written = await book.inputValue(), dearer = written.replace(/^prices: .*$/m, `prices: ${JSON.stringify(name)}`).replace(/^cpu: .*$/m, "cpu: 0.777777");
+  check(dearer !== written, `the book cannot be changed: ${written}`);
+  expected = /400/;
+  await book.fill(`${written}nonsense: 1\n`);
+  await page.getByRole("button", { name: "Check" }).click();
+  await page.getByRole("alert").filter({ hasText: "nonsense" }).waitFor();
+  check(await page.getByRole("button", { name: "Publish…" }).isDisabled(), "what is refused can be published");
+  expected = null;
+  await book.fill(dearer);
+  await page.getByRole("button", { name: "Check" }).focus();
+  await page.keyboard.press("Enter");
+  const moved = page.locator("tbody tr").filter({ hasText: "0.777777" });
+  await moved.waitFor();
+  check((await moved.locator("th").textContent()) === "cpu" && (await page.locator("caption").filter({ hasText: "What changes" }).count()) === 1, "what changes is not said");
+  await page.getByRole("button", { name: "Publish…" }).click();
+  await page.getByRole("dialog").filter({ hasText: "1 price changes" }).getByRole("button", { name: "Publish" }).click();
+  await page.getByRole("status").filter({ hasText: "is published" }).waitFor();
+  check((await api(tokens.owner, "GET", "/v1/prices")).prices.some((b) => b.prices === name && Number(b.cpu) === 0.777777), "the book is not there");
+  await page.evaluate(() => { location.hash = "#/site?tab=plans&account=speech"; });
+  await page.getByLabel("Budget, dollars a month").fill("1234567");
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").filter({ hasText: "1234567" }).getByRole("button", { name: "Save" }).click();
+  await page.locator("dd").filter({ hasText: "1,234,567.00" }).waitFor();
+  check(Number((await api(tokens.owner, "GET", "/v1/accounts/speech/plan")).budget) === 1234567, "the plan is not saved");
+  check((await hasMarkup(page)) === 0, "a name became markup");
+  await context.close();
+}
+
+/** Two jobs at once get another priority; groups lead to what is in them. */
+async function together(page) {
+  const jobs = await Promise.all([1, 2].map((n) => api(tokens.member, "POST", "/v1/jobs", { name: `both-${n}`, gpus: 8, tasks: 8, limit: "8h", sim: { run: "1h" } })));
+  await page.evaluate(() => { location.hash = "#/jobs?group=name"; });
+  await page.locator(".groups a").getByText("both-", { exact: true }).click();
+  await page.waitForFunction(() => location.hash.includes("name=both-"));
+  for (const job of jobs) await page.locator(`#row-${job.id} input`).check();
+  await page.getByLabel("Priority of 2").selectOption("high");
+  await page.getByRole("dialog").getByRole("button", { name: "Make them high" }).click();
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  for (const job of jobs) check((await api(tokens.member, "GET", `/v1/jobs/${job.id}`)).priority === 100, "a priority is as it was");
+}
+
+/** The map by account: its owner's name stands in the key, in the table and where the pointer is. */
+async function coloured() {
+  const { context, page } = await open();
+  await byLink(page, tokens.owner);
+  await page.evaluate(() => { location.hash = "#/fleet"; });
+  await page.getByLabel("Colour by").selectOption("account");
+  const first = page.locator(".key li").filter({ has: page.locator(".team-0") });
+  await first.waitFor();
+  const { accounts } = await api(tokens.owner, "GET", "/v1/devices/accounts"), says = await first.textContent();
+  check(accounts.some((a) => says.includes(a)), `the key says ${says}, the API ${accounts}`);
+  await page.locator("th").filter({ hasText: "account" }).waitFor();
+  await page.getByLabel("Colour by").selectOption("temperature");
+  await page.getByText("as agents measured it").waitFor();
+  await page.locator(".key .use-2").waitFor(); // 40–60 °C
+  await until(async () => /40–60 °C [1-9]/.test((await page.locator(".key").first().textContent()) ?? ""), "a GPU at 55 °C");
+  await page.getByLabel("Group by").selectOption("rack");
+  await page.waitForFunction(() => location.hash.includes("group=rack"));
+  await page.evaluate(() => { location.hash = "#/fleet?node=desk-well"; });
+  await page.locator(".gpus td").filter({ hasText: "50 % by time" }).first().waitFor();
   await context.close();
 }
 
@@ -506,7 +588,9 @@ try {
   await administers();
   await heals();
   await disturbs();
+  await prices();
   await measured(tokens.measured);
+  await coloured();
   await api(tokens.member, "POST", "/v1/jobs", { name: "large", gpus: 8, tasks: 8, limit: "8h", sim: { run: "1h" } });
   big = (await api(tokens.member, "GET", "/v1/jobs?state=pending")).jobs[0];
   check(big, "nothing waits any more");

@@ -83,9 +83,10 @@ class Host(threading.Thread):
             self.tasks = {j["job"]: {"job": j["job"], "stay": j["stay"], "task": 0, "state": "running"} for j in got["jobs"]}
             self.since = {job: self.since.get(job, time.monotonic()) for job in self.tasks}
         for job, task in self.tasks.items():
-            # Half of the time a kernel ran, at 50 W and with 3 GiB of memory.
+            # Half of the time a kernel ran, at 50 W, with 3 GiB of memory and at 55 C.
             ms = int((time.monotonic() - self.since[job]) * 1000)
-            task["usage"] = {"held_gpu_ms": ms, "seen_gpu_ms": ms, "busy_gpu_ms": ms // 2, "energy_mj": ms * 50, "mem_mib_s": ms * 3072 // 1000}
+            task["usage"] = {"held_gpu_ms": ms, "seen_gpu_ms": ms, "busy_gpu_ms": ms // 2, "energy_mj": ms * 50, "mem_mib_s": ms * 3072 // 1000,
+                             "heat_c_s": ms * 55 // 1000}
         if self.notes:
             said["neighbours"] = [self.notes.pop(0)]
         answer = self.node.status(self.tasks.values(), **said)

@@ -129,6 +129,7 @@ export const WORK: Plot[] = [
   { title: "Utilisation", unit: " %", most: 100, lines: [{ figure: "utilisation", name: "a kernel ran", times: 100 }] },
   { title: "Memory per GPU", unit: " GiB", lines: [{ figure: "gpu_memory_mib", name: "in use", times: 1 / 1024 }] },
   { title: "Power per GPU", unit: " W", lines: [{ figure: "gpu_power_watts", name: "drawn" }] },
+  { title: "Temperature", unit: " °C", lines: [{ figure: "gpu_celsius", name: "of GPUs that were held" }] },
 ];
 
 export function Over({ title, query, plots, none, spans = true, more }: {

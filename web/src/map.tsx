@@ -1,6 +1,7 @@
 // All GPUs as one picture: a cell per GPU, a row of cells per node. Cells are written into one image, and only those that
 // changed since the last one; lines over nodes that are not ready are drawn on top. On the pages Fleet and Replay.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { STEPS, TEAMS, type Paint } from "./paint";
 import type { Devices } from "./types";
 import { number } from "./ui";
 
@@ -16,7 +17,9 @@ export const LINES: Record<string, [number, number, number, number][]> = {
 };
 const EDGE = 3; // for the frame around a chosen node
 const PAD = 16; // of .map in style.css
+const TITLE = 18; // of a line with the name of a group
 type Place = { node: string; first: number; gpus: number; x: number; y: number };
+type Title = { text: string; y: number };
 
 /** How many GPUs there are of each letter, small. */
 export function letters(devices: string): Record<string, number> {
@@ -25,22 +28,32 @@ export function letters(devices: string): Record<string, number> {
   return count;
 }
 
-/** Where each node's cells are: columns of nodes, eight cells wide, racks side by side as long as there is room. */
-function lay(d: Devices, cell: number, width: number): { places: Place[]; height: number } {
-  const places: Place[] = [], gap = Math.max(2, Math.round(cell / 3));
+/** Where each node's cells are: side by side as long as there is room; where there are groups, each begins a line of its own. */
+function lay(d: Devices, cell: number, width: number, group: (node: string) => string | undefined): { places: Place[]; titles: Title[]; height: number } {
+  const places: Place[] = [], titles: Title[] = [], gap = Math.max(2, Math.round(cell / 3)), of = new Map<string, Place[]>();
   let n = 0, first = 0, x = EDGE, y = EDGE, high = 0;
-  for (const [, each, count] of d.runs) {
-    const wide = each * cell + gap * 2;
-    for (let i = 0; i < count; i++) {
-      if (x + wide > width) { x = EDGE; y += cell + gap; }
-      places.push({ node: d.nodes[n], first, gpus: each, x, y });
+  for (const [, each, count] of d.runs)
+    for (let i = 0; i < count; i++, n++, first += each) {
+      const name = group(d.nodes[n]) ?? "", place = { node: d.nodes[n], first, gpus: each, x: 0, y: 0 };
+      if (!of.get(name)?.push(place)) of.set(name, [place]);
+    }
+  const names = [...of.keys()].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  for (const name of names) {
+    if (name) {
+      y = high ? high + gap + 4 : EDGE;
+      titles.push({ text: name, y });
+      y += TITLE;
+      x = EDGE;
+    }
+    for (const place of of.get(name)!) {
+      const wide = place.gpus * cell + gap * 2;
+      if (x + wide > width && x > EDGE) { x = EDGE; y += cell + gap; }
+      places.push({ ...place, x, y });
       x += wide;
-      n++;
-      first += each;
       high = y + cell;
     }
   }
-  return { places, height: high + gap };
+  return { places, titles, height: high + gap };
 }
 
 /** A tile of such lines, as a pattern. */
@@ -63,6 +76,9 @@ function palette(draw: CanvasRenderingContext2D): Record<string, number> {
   };
   for (const k of KINDS) of[k.letter] = read(`--map-${k.kind}`);
   for (const state of Object.keys(LINES)) of[state] = read(`--node-${state}`);
+  for (let i = 0; i < TEAMS; i++) of[`--team-${i}`] = read(`--team-${i}`);
+  of["--team-rest"] = read("--team-rest");
+  for (let i = 0; i < STEPS; i++) of[`--use-${i}`] = read(`--use-${i}`);
   of.card = read("--card");
   return of;
 }
@@ -70,14 +86,15 @@ function palette(draw: CanvasRenderingContext2D): Record<string, number> {
 type Picture = { image: ImageData; pixels: Uint32Array; shown: Uint32Array; places: Place[]; ratio: number };
 
 /** Writes the cells that have another colour than before; tells from which row to which. */
-function paint(p: Picture, devices: string, states: Record<string, string>, colour: Record<string, number>, cell: number): [number, number] | null {
+function paint(p: Picture, devices: string, states: Record<string, string>, colour: Record<string, number>, cell: number, tint: Paint | null | undefined): [number, number] | null {
   const wide = p.image.width, size = Math.max(1, Math.round((cell - 1) * p.ratio));
   let top = Infinity, bottom = -1;
   for (const place of p.places) {
     const state = states[place.node], own = state !== undefined && LINES[state] ? colour[state] : 0;
     for (let g = 0; g < place.gpus; g++) {
       const at = place.first + g, letter = devices[at], low = letter === "X" ? "X" : letter.toLowerCase();
-      const c = own && (low === "-" || low === "X") ? own : colour[low] ?? colour["."];
+      const tinted = tint ? tint.of[at] : -1; // without one, what others have or nobody knows looks free
+      const c = tinted >= 0 ? colour[tint!.key[tinted].css] : own && (low === "-" || low === "X") ? own : tint ? colour["."] : colour[low] ?? colour["."];
       if (p.shown[at] === c) continue;
       p.shown[at] = c;
       const x = Math.round((place.x + g * cell) * p.ratio), y = Math.round(place.y * p.ratio);
@@ -89,15 +106,17 @@ function paint(p: Picture, devices: string, states: Record<string, string>, colo
   return bottom < 0 ? null : [top, bottom];
 }
 
-export function FleetMap({ devices, states, at, only, onNode }: {
+export function FleetMap({ devices, states, at, only, onNode, tint, groups }: {
   devices: Devices; states: Record<string, string>; at: string | null; only: string; onNode: (node: string) => void;
+  tint?: Paint | null; groups?: Record<string, string>;
 }) {
   const canvas = useRef<HTMLCanvasElement>(null), frame = useRef<HTMLDivElement>(null), picture = useRef<Picture | null>(null), theme = useRef("");
   const [width, setWidth] = useState(900), [tip, setTip] = useState("");
   const total = devices.devices.length;
   const cell = total > 20000 ? 4 : total > 4000 ? 6 : total > 1000 ? 10 : 16;
-  const shape = `${JSON.stringify(devices.runs)} ${devices.nodes.join()}`; // an answer with the same nodes has the same places
-  const { places, height } = useMemo(() => lay(devices, cell, width), [shape, cell, width]);
+  // An answer with the same nodes has the same places.
+  const shape = `${JSON.stringify(devices.runs)} ${groups ? devices.nodes.map((n) => `${n} ${groups[n]}`).join() : devices.nodes.join()}`;
+  const { places, titles, height } = useMemo(() => lay(devices, cell, width, (n) => groups?.[n]), [shape, cell, width]);
 
   useEffect(() => {
     const see = new ResizeObserver(() => setWidth(frame.current ? frame.current.clientWidth - 2 * PAD : 900));
@@ -118,12 +137,15 @@ export function FleetMap({ devices, states, at, only, onNode }: {
       draw.putImageData(image, 0, 0);
     }
     const over = places.filter((q) => LINES[states[q.node]] || (only && (states[q.node] ?? "ready") !== only) || q.node === at);
-    const rows = paint(p, devices.devices, states, colour, cell), lined = c.dataset.lined === "1";
+    const rows = paint(p, devices.devices, states, colour, cell, tint), lined = c.dataset.lined === "1";
     // What was drawn over the cells has to be wiped off; there is seldom any.
-    if (over.length || lined) draw.putImageData(p.image, 0, 0);
+    if (over.length || lined || titles.length) draw.putImageData(p.image, 0, 0);
     else if (rows) draw.putImageData(p.image, 0, 0, 0, rows[0], w, rows[1] - rows[0]);
     c.dataset.lined = over.length ? "1" : "";
     draw.setTransform(ratio, 0, 0, ratio, 0, 0);
+    draw.fillStyle = css.getPropertyValue("--soft").trim();
+    draw.font = `12px ${css.fontFamily}`;
+    for (const t of titles) draw.fillText(t.text, EDGE, t.y + 12);
     for (const state of Object.keys(LINES)) {
       const path = new Path2D();
       for (const q of over) if (states[q.node] === state) path.rect(q.x, q.y, q.gpus * cell - 1, cell - 1);
@@ -146,13 +168,17 @@ export function FleetMap({ devices, states, at, only, onNode }: {
     }
     draw.setTransform(1, 0, 0, 1, 0, 0);
   });
+  const told = (p: Place, e: MouseEvent) => {
+    const gpu = Math.min(p.gpus - 1, Math.max(0, Math.floor((e.clientX - canvas.current!.getBoundingClientRect().left - p.x) / cell)));
+    return [p.node, states[p.node], tint && `GPU ${gpu}: ${tint.say(p.first + gpu) || "–"}`].filter(Boolean).join(" ");
+  };
   const find = (e: MouseEvent) => {
     const box = canvas.current!.getBoundingClientRect(), x = e.clientX - box.left, y = e.clientY - box.top;
     return places.find((p) => y >= p.y && y < p.y + cell && x >= p.x && x < p.x + p.gpus * cell);
   };
   return (
     <div class="map" ref={frame}>
-      <canvas ref={canvas} role="img" aria-label={`${number(total)} GPUs on ${number(devices.nodes.length)} nodes; the table below has the same`} onMouseMove={(e) => { const p = find(e); setTip(p ? `${p.node} ${states[p.node] ?? ""}` : ""); }} onMouseLeave={() => setTip("")} onClick={(e) => { const p = find(e); if (p) onNode(p.node); }} />
+      <canvas ref={canvas} role="img" aria-label={`${number(total)} GPUs on ${number(devices.nodes.length)} nodes; the table below has the same`} onMouseMove={(e) => { const p = find(e); setTip(p ? told(p, e) : ""); }} onMouseLeave={() => setTip("")} onClick={(e) => { const p = find(e); if (p) onNode(p.node); }} />
       <output class="tip">{tip || " "}</output>
     </div>
   );

@@ -1,9 +1,9 @@
 // A node: what it is, and what its owner does with it. On the pages Fleet and Health.
-import { useState } from "preact/hooks";
-import { seg, send, who } from "./api";
+import { useEffect, useState } from "preact/hooks";
+import { get, seg, send, who } from "./api";
 import { href } from "./route";
-import type { Node } from "./types";
-import { Card, Confirm, State, Time, Trouble } from "./ui";
+import type { Job, Node } from "./types";
+import { Card, Confirm, number, State, Time, Trouble } from "./ui";
 
 /** The states of nodes, the best first, and what they mean for jobs. */
 export const STATES: { state: string; means: string }[] = [
@@ -58,6 +58,37 @@ export function NextTest({ node }: { node: Node }) {
   return node.tested === false ? <>now</> : <Time at={node.test_at} />;
 }
 
+const LOOKED = 64; // jobs of one node that are asked for
+
+/** How a job has its part of a GPU, as its owner wrote it. */
+function part(j: Job, start: number | undefined): string {
+  const { level, profile, share } = j.spec as { level?: string; profile?: string; share?: number };
+  if (level === "mig") return `slice ${profile ?? ""}${start === undefined ? "" : ` from ${start}`}`;
+  if (level === "mps" || level === "time") return `${share ? `${number(share * 100)} % ` : "a share "}by ${level === "mps" ? "MPS" : "time"}`;
+  return "whole";
+}
+
+/** Each GPU with who has which part of it. */
+function Gpus({ node }: { node: Node }) {
+  const [jobs, set] = useState<Job[]>([]), ids = node.jobs.slice(0, LOOKED).join();
+  useEffect(() => {
+    const abort = new AbortController();
+    Promise.all(ids.split(",").filter(Boolean).map((id) => get<Job>(`/v1/jobs/${id}`, abort.signal).catch(() => null)))
+      .then((all) => { if (!abort.signal.aborted) set(all.filter((j): j is Job => j !== null)); });
+    return () => abort.abort();
+  }, [ids]);
+  const rows = Array.from({ length: node.gpus }, (_, gpu) => jobs.flatMap((j) => (j.placement?.grants ?? []).filter((g) => g.node === node.name && (g.gpus ?? []).includes(gpu)).map((g) => ({ j, how: part(j, g.mig_start) }))));
+  return (
+    <table class="gpus">
+      <caption class="hide">GPUs of {node.name}</caption>
+      <thead><tr><th class="n">GPU</th><th>Job</th><th>Has</th><th>Account</th></tr></thead>
+      <tbody>{rows.flatMap((on, gpu) => (on.length ? on : [null]).map((r, k) => (
+        <tr key={`${gpu} ${k}`}><td class="n">{k === 0 ? gpu : ""}</td><td>{r ? <a href={href(`jobs/${r.j.id}`)}>{r.j.name || r.j.id}</a> : "–"}</td><td>{r?.how ?? ""}</td><td>{r?.j.account ?? ""}</td></tr>
+      )))}</tbody>
+    </table>
+  );
+}
+
 export function NodeCard({ node, again, more }: { node: Node; again: () => void; more?: boolean }) {
   return (
     <Card title={node.name} more={<State of={node.state} />}>
@@ -71,6 +102,8 @@ export function NodeCard({ node, again, more }: { node: Node; again: () => void;
         <div><dt>Next test</dt><dd><NextTest node={node} /></dd></div>
         <div><dt>Jobs</dt><dd>{node.jobs.length === 0 ? (who.value?.account ? "none of yours" : "none") : node.jobs.map((j) => <a key={j} class="chip" href={href(`jobs/${j}`)}>{j}</a>)}</dd></div>
       </dl>
+      {more && node.gpus > 0 && <Gpus node={node} />}
+      {more && node.jobs.length > LOOKED && <p class="hint">The first {LOOKED} of its {number(node.jobs.length)} jobs.</p>}
       {more && <p class="hint"><a href={href("health", { node: node.name })}>Tests and history</a></p>}
       {who.value?.role === "owner" && <Actions node={node} again={again} />}
     </Card>

@@ -18,7 +18,10 @@ export type Quota = {
 };
 export type Account = { name: string; parent: string | null; guarantee: Record<string, number>; max: Record<string, number>; weight: number };
 export type View = { name: string; page: string; query: string; saved: string };
-export type Counts = { account: string; states: Record<string, { jobs: number; gpus: number }> };
+export type Counts = {
+  account: string; states: Record<string, { jobs: number; gpus: number }>;
+  by?: string; groups?: { key: string; jobs: number; waiting: number; gpus: number }[]; groups_more?: number;
+};
 export type Node = {
   name: string; pool: string; type: string; gpus: number; state: string; rack?: string; block?: string; zone?: string; gpus_free?: number;
   jobs: string[]; reason?: string; since?: string; by?: string; passed?: string; test_at?: string;

@@ -117,7 +117,7 @@ export function Bar({ parts, of, label }: { parts: { value: number; kind: string
 /* ---- dialogue for what hurts ---- */
 
 /** With `note` it also asks for a line of text, which may stay empty. */
-export function Confirm({ ask, yes, note, onYes, onNo }: { ask: string; yes: string; note?: string; onYes: (text: string) => Promise<void>; onNo: () => void }) {
+export function Confirm({ ask, yes, note, danger = true, onYes, onNo }: { ask: string; yes: string; note?: string; danger?: boolean; onYes: (text: string) => Promise<void>; onNo: () => void }) {
   const box = useRef<HTMLDialogElement>(null);
   const [busy, setBusy] = useState(false), [text, setText] = useState("");
   const [error, setError] = useState<Error>();
@@ -129,7 +129,7 @@ export function Confirm({ ask, yes, note, onYes, onNo }: { ask: string; yes: str
       {error && <Trouble error={error} />}
       <div class="menu">
         <button type="button" onClick={onNo} disabled={busy}>Keep</button>
-        <button type="button" class="danger" disabled={busy} onClick={() => {
+        <button type="button" class={danger ? "danger" : "main"} disabled={busy} onClick={() => {
           setBusy(true);
           onYes(text).catch((e) => { setError(e); setBusy(false); });
         }}>{yes}</button>

@@ -1,5 +1,6 @@
 // Which nodes, since when, why? What is out of service, and a node's tests and past.
 import { seg, who } from "../api";
+import { Incidents } from "../incidents";
 import { NextTest, NodeCard, STATES } from "../node";
 import { href, refine, route } from "../route";
 import type { Check, Node, Past, Trial } from "../types";
@@ -124,7 +125,7 @@ function Out({ nodes, at }: { nodes: Node[]; at: string | null }) {
 function Flags({ nodes }: { nodes: Node[] }) {
   const all = nodes.flatMap((n) => (n.flags ?? []).map((f) => ({ ...f, node: n.name })));
   return all.length === 0 ? null : (
-    <Card title="Incidents" wide>
+    <Card title="What nodes say that is odd" wide>
       <table>
         <thead><tr><th>Node</th><th>What</th><th>Detail</th><th>Since</th><th>Last</th></tr></thead>
         <tbody>{all.map((f) => <tr key={`${f.node} ${f.flag}`}><td><a href={href("health", { node: f.node })}>{f.node}</a></td><td>{f.flag}</td><td class="reason">{f.reason || "–"}</td><td><Time at={f.since} /></td><td><Time at={f.last} /></td></tr>)}</tbody>
@@ -150,6 +151,7 @@ export function Health() {
             <div class="cards">
               {node && <Tests key={`t ${node.name}`} name={node.name} />}
               {node && <History key={`h ${node.name}`} name={node.name} />}
+              <Incidents />
               <Out nodes={l.nodes} at={at} />
               <Flags nodes={l.nodes} />
             </div>

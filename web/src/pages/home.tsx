@@ -1,10 +1,11 @@
 // What needs me?
-import { who } from "../api";
+import { url, who } from "../api";
 import { Month } from "../burn";
+import { OpenIncidents } from "../incidents";
 import { recent } from "../live";
 import { href } from "../route";
-import type { Budget, Counts, Job, Quota } from "../types";
-import { Bar, Card, Empty, gpus, Loaded, money, number, State, Time } from "../ui";
+import type { Booking, Budget, Counts, Job, Quota } from "../types";
+import { Bar, Card, Empty, gpus, Loaded, money, number, State, Time, zone } from "../ui";
 import { useGet } from "../use";
 
 const WAITS = ["pending", "running", "notified", "checkpointing", "paused"];
@@ -42,6 +43,27 @@ function Spend({ account }: { account: string }) {
   );
 }
 
+const day = (at: Date) => at.toLocaleDateString("sv"); // 2026-11-19, by the reader's clock
+const clock = new Intl.DateTimeFormat("en-GB", { weekday: "short", hour: "2-digit", minute: "2-digit" });
+
+/** What begins, ends or goes on until tomorrow night. */
+function Booked() {
+  const now = new Date(), end = new Date(now.getFullYear(), now.getMonth(), now.getDate() + 2);
+  const data = useGet<{ bookings: Booking[] }>(url("/v1/calendar", { from: day(now), to: day(end), zone }));
+  return (
+    <Card title="Booked today and tomorrow" more={<a href={href("calendar")}>Calendar</a>}>
+      <Loaded data={data} rows={2}>{(l) => {
+        const list = l.bookings.filter((b) => ["confirmed", "preparing", "active"].includes(b.state));
+        return list.length === 0 ? <Empty>Nothing is booked.</Empty> : (
+          <ul class="feed">{list.slice(0, 6).map((b) => (
+            <li key={b.id + b.from}><time dateTime={b.from}>{clock.format(new Date(b.from))}</time> – <time dateTime={b.to}>{clock.format(new Date(b.to))}</time> <b>{b.name || b.id}</b> {number(b.tasks * b.gpus)} {b.type} <small>{b.account}{b.degraded && `, ${b.reason ?? "degraded"}`}</small></li>
+          ))}{list.length > 6 && <li>and {number(list.length - 6)} more</li>}</ul>
+        );
+      }}</Loaded>
+    </Card>
+  );
+}
+
 export function Home() {
   const me = who.value!;
   const counts = useGet<Counts>("/v1/counts");
@@ -61,6 +83,8 @@ export function Home() {
             </ul>
           )}</Loaded>
         </Card>
+        <Booked />
+        <OpenIncidents />
         <Card title={me.account ? "Your jobs" : "Latest jobs"} wide>
           <Loaded data={mine} rows={6}>{(list) => list.jobs.length === 0 ? (
             <Empty>Nothing of yours waits or runs. Try <code>stint submit --gpus 1 --limit 1h -- nvidia-smi</code></Empty>

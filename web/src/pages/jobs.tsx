@@ -5,7 +5,7 @@ import { get, mayChange, send, url, who } from "../api";
 import { changed } from "../live";
 import { href, refine, route } from "../route";
 import type { Counts, Job } from "../types";
-import { Confirm, Empty, gpus, number, ranges, State, Time, Trouble } from "../ui";
+import { Card, Confirm, Empty, gpus, Loaded, number, ranges, State, Time, Trouble } from "../ui";
 import { useDebounced, useGet } from "../use";
 import { Views } from "../views";
 
@@ -74,6 +74,24 @@ function where(j: Job): string {
   return g.length === 1 ? first : `${first} and ${g.length - 1} more nodes`;
 }
 
+/** Jobs that have not ended, in groups: a click leaves those of one in the table below. */
+function Groups({ by }: { by: string }) {
+  const q = route.value.query, data = useGet<Counts>(url("/v1/counts", { by, account: q.get("account") ?? undefined }));
+  return (
+    <Card title={`Waiting and running, by ${by}`} wide>
+      <Loaded data={data} rows={6}>{(c) => !c.groups?.length ? <Empty>No job waits or runs.</Empty> : (
+        <div class="groups">
+          <table>
+            <thead><tr><th>{by === "name" ? "Name begins with" : by === "user" ? "User" : "Account"}</th><th class="n">Jobs</th><th class="n">of these waiting</th><th class="n">GPUs</th></tr></thead>
+            <tbody>{c.groups.map((g) => <tr key={g.key}><td><a href={href("jobs", { ...Object.fromEntries(q), group: by, [by]: g.key })}>{g.key}</a></td><td class="n">{number(g.jobs)}</td><td class="n">{number(g.waiting)}</td><td class="n">{gpus(g.gpus)}</td></tr>)}</tbody>
+          </table>
+          {!!c.groups_more && <p class="legend">{number(c.groups_more)} more groups.</p>}
+        </div>
+      )}</Loaded>
+    </Card>
+  );
+}
+
 export function Jobs() {
   const q = route.value.query;
   const states = q.getAll("state").length ? q.getAll("state") : q.get("all") ? [] : LIVING;
@@ -90,8 +108,8 @@ export function Jobs() {
   const accounts = useGet<{ accounts: { name: string }[] }>("/v1/accounts", false);
   const [top, setTop] = useState(0), [height, setHeight] = useState(600), [at, setAt] = useState(-1);
   const [chosen, setChosen] = useState<Set<string>>(new Set());
-  const [asking, setAsking] = useState(false);
-  const may = mayChange();
+  const [asking, setAsking] = useState<"cancel" | "low" | "normal" | "high">();
+  const may = mayChange(), group = q.get("group") ?? "";
 
   useEffect(() => {
     const see = new ResizeObserver(() => setHeight(box.current?.clientHeight ?? 600));
@@ -126,12 +144,17 @@ export function Jobs() {
     if (!next.delete(id)) next.add(id);
     setChosen(next);
   }
-  async function cancel() {
-    const failed: string[] = [];
-    for (const id of chosen) try { await send("DELETE", `/v1/jobs/${id}`); } catch (e) { failed.push(`${id}: ${(e as Error).message}`); }
-    setChosen(new Set());
-    if (failed.length) throw new Error(`${failed.length} were not cancelled. ${failed[0]}`);
-    setAsking(false);
+  /** Those that were not changed stay chosen. */
+  async function change(what: "cancel" | "low" | "normal" | "high") {
+    const left = new Set<string>();
+    let why = "";
+    for (const id of chosen) try {
+      if (what === "cancel") await send("DELETE", `/v1/jobs/${id}`);
+      else await send("PATCH", `/v1/jobs/${id}`, { priority: what });
+    } catch (e) { left.add(id); why ||= `${id}: ${(e as Error).message}`; }
+    setChosen(left);
+    if (left.size) throw new Error(`${left.size} were not changed. ${why}`);
+    setAsking(undefined);
   }
 
   return (
@@ -146,11 +169,14 @@ export function Jobs() {
           <option value="">all</option>{accounts.value?.accounts.map((a) => <option key={a.name} value={a.name}>{a.name}</option>)}
         </select></label>
         <label class="check"><input type="checkbox" checked={q.get("user") === who.value?.user} onChange={(e) => refine({ user: e.currentTarget.checked ? who.value?.user : undefined })} /> only mine</label>
+        <label>Group by <select value={group} onChange={(e) => refine({ group: e.currentTarget.value || undefined })}><option value="">nothing</option><option>account</option><option>user</option><option>name</option></select></label>
         <Views page="jobs" />
         <span class="grow" />
         <output>{total !== undefined ? `${number(total)} jobs` : `${number(list.rows.length)}${list.next ? "+" : ""} jobs`}</output>
-        {may && chosen.size > 0 && <button type="button" class="danger" onClick={() => setAsking(true)}>Cancel {chosen.size}</button>}
+        {may && chosen.size > 0 && <label>Priority of {chosen.size} <select value="" onChange={(e) => { setAsking(e.currentTarget.value as "low"); e.currentTarget.value = ""; }}><option value="">change…</option><option>high</option><option>normal</option><option>low</option></select></label>}
+        {may && chosen.size > 0 && <button type="button" class="danger" onClick={() => setAsking("cancel")}>Cancel {chosen.size}</button>}
       </form>
+      {group && <Groups by={group} />}
       {list.rows.length === 0 && !list.error && (list.busy ? <div class="skeleton" aria-busy="true" aria-label="Loading">{Array.from({ length: 8 }, (_, i) => <i key={i} />)}</div> : <Empty>No job matches. <a href={href("jobs", { all: "1" })}>Show all</a></Empty>)}
       {list.error && <Trouble error={list.error} stale={list.rows.length > 0} />}
       <div class="grid" hidden={list.rows.length === 0} role="grid" aria-rowcount={(total ?? list.rows.length) + 1} aria-label="Jobs" tabIndex={0} ref={box} onScroll={(e) => setTop(e.currentTarget.scrollTop)} onKeyDown={onKey} aria-activedescendant={list.rows[at] ? `row-${list.rows[at].id}` : undefined}>
@@ -172,7 +198,9 @@ export function Jobs() {
           ))}
         </div>
       </div>
-      {asking && <Confirm ask={`Cancel ${chosen.size} ${chosen.size === 1 ? "job" : "jobs"}? What they have not saved is lost.`} yes={`Cancel ${chosen.size}`} onYes={cancel} onNo={() => setAsking(false)} />}
+      {asking && <Confirm key={asking} danger={asking === "cancel"} onNo={() => setAsking(undefined)} onYes={() => change(asking)}
+        ask={asking === "cancel" ? `Cancel ${chosen.size} ${chosen.size === 1 ? "job" : "jobs"}? What they have not saved is lost.` : `Give ${chosen.size} ${chosen.size === 1 ? "job" : "jobs"} priority ${asking}? It is whose turn comes first inside your account.`}
+        yes={asking === "cancel" ? `Cancel ${chosen.size}` : `Make them ${asking}`} />}
     </>
   );
 }

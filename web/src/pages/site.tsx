@@ -1,6 +1,7 @@
 // Who may, who did? People and their tokens, the audit log, rules and prices.
 import { useState } from "preact/hooks";
 import { mayAdmin, send, url, who } from "../api";
+import { Plans, PricesTab } from "./prices";
 import { href, refine, route } from "../route";
 import { Card, Confirm, Empty, Loaded, number, Time, Trouble } from "../ui";
 import { useGet } from "../use";
@@ -122,32 +123,8 @@ function Rules() {
   );
 }
 
-/* ---- prices ---- */
-
-type Rates = Record<string, string>;
-type Prices = { in_force: boolean; prices: string; from: string; gpu: Record<string, Rates>; cpu: string; ram: string; energy: string };
-const RATES = ["reserved", "guaranteed", "burst", "on_demand", "booked"], LEVELS = ["whole", "mig", "mps", "time"];
-
-function PricesTab() {
-  const data = useGet<{ prices: Prices[] }>("/v1/prices", false), at = route.value.query.get("book");
-  return (
-    <Loaded data={data}>{(l) => {
-      const book = l.prices.find((p) => p.from === at) ?? l.prices.find((p) => p.in_force);
-      return !book ? <Empty>No prices are published.</Empty> : (
-        <Card title={`Prices "${book.prices}"`} wide more={<label>From <select value={book.from} onChange={(e) => refine({ book: e.currentTarget.value })}>{l.prices.map((p) => <option key={p.from} value={p.from}>{p.from.slice(0, 16).replace("T", " ")} UTC, {p.prices}{p.in_force ? " (in force)" : ""}</option>)}</select></label>}>
-          <table>
-            <caption>Per GPU and hour, then the factor of each level. CPU {book.cpu} per core and hour, memory {book.ram} per GiB and hour, electricity {book.energy} per kWh.</caption>
-            <thead><tr><th>GPU</th>{[...RATES, ...LEVELS].map((r) => <th key={r} class="n">{r.replace("_", " ")}</th>)}</tr></thead>
-            <tbody>{Object.entries(book.gpu).map(([type, r]) => <tr key={type}><th scope="row">{type === "*" ? "any other" : type}</th>{[...RATES, ...LEVELS].map((k) => <td key={k} class="n">{r[k] ?? "–"}</td>)}</tr>)}</tbody>
-          </table>
-        </Card>
-      );
-    }}</Loaded>
-  );
-}
-
 const TABS = [
-  { tab: "people", name: "People", view: People }, { tab: "audit", name: "Audit", view: Audit }, { tab: "rules", name: "Rules", view: Rules }, { tab: "prices", name: "Prices", view: PricesTab },
+  { tab: "people", name: "People", view: People }, { tab: "audit", name: "Audit", view: Audit }, { tab: "rules", name: "Rules", view: Rules }, { tab: "prices", name: "Prices", view: PricesTab }, { tab: "plans", name: "Plans", view: Plans },
 ] as const;
 
 export function Site() {
