@@ -176,7 +176,7 @@ export function Jobs() {
         {may && chosen.size > 0 && <label>Priority of {chosen.size} <select value="" onChange={(e) => { setAsking(e.currentTarget.value as "low"); e.currentTarget.value = ""; }}><option value="">change…</option><option>high</option><option>normal</option><option>low</option></select></label>}
         {may && chosen.size > 0 && <button type="button" class="danger" onClick={() => setAsking("cancel")}>Cancel {chosen.size}</button>}
       </form>
-      {group && <Groups by={group} />}
+      {group && <div class="cards above"><Groups by={group} /></div>}
       {list.rows.length === 0 && !list.error && (list.busy ? <div class="skeleton" aria-busy="true" aria-label="Loading">{Array.from({ length: 8 }, (_, i) => <i key={i} />)}</div> : <Empty>No job matches. <a href={href("jobs", { all: "1" })}>Show all</a></Empty>)}
       {list.error && <Trouble error={list.error} stale={list.rows.length > 0} />}
       <div class="grid" hidden={list.rows.length === 0} role="grid" aria-rowcount={(total ?? list.rows.length) + 1} aria-label="Jobs" tabIndex={0} ref={box} onScroll={(e) => setTop(e.currentTarget.scrollTop)} onKeyDown={onKey} aria-activedescendant={list.rows[at] ? `row-${list.rows[at].id}` : undefined}>

@@ -114,7 +114,7 @@ function EditPlan({ plan, again }: { plan: Plan; again: () => void }) {
   return (
     <>
       {said && <p class="once" role="status">{said}</p>}
-      <form class="fields" onSubmit={(e) => { e.preventDefault(); setAsking(true); }}>
+      <form class="fields plan" onSubmit={(e) => { e.preventDefault(); setAsking(true); }}>
         {FIELDS.map((f) => <label key={f.key} class="field"><span>{f.name}</span><input value={form[f.key]} placeholder={f.hint} onInput={put(f.key)} /></label>)}
         <label class="field"><span>At the cap</span><select value={form.at_cap} onChange={put("at_cap")}><option>refuse</option><option>warn</option><option>stop</option></select></label>
         <label class="field"><span>Warnings at, %</span><input value={form.warn} onInput={put("warn")} /></label>
@@ -142,7 +142,7 @@ export function Plans() {
       <Loaded data={data}>{(p) => (
         <>
           <dl>
-            <div><dt>Comes from</dt><dd>{p.inherited ? p.of === null ? "no plan: nothing is owed, and nothing has a cap" : `the plan of ${p.of || "the cluster"}` : "a plan of its own"}</dd></div>
+            <div><dt>Comes from</dt><dd>{p.inherited ? p.of === null ? owner ? "no plan: nothing is owed, and nothing has a cap" : "an account above, where there is one" : `the plan of ${p.of || "the cluster"}` : "a plan of its own"}</dd></div>
             <div><dt>Cap</dt><dd>{p.cap ? <>{money(p.cap)} a month; at it: {p.at_cap}</> : "none"}</dd></div>
             <div><dt>Budget</dt><dd>{p.budget ? money(p.budget) : "none"}{p.warn_percent.length > 0 && `, warnings at ${p.warn_percent.join(", ")} %`}</dd></div>
             <div><dt>Discount</dt><dd>{p.discount_percent} %</dd></div>
