@@ -451,6 +451,8 @@ int st_check(const st_core *core, st_err *err)
         rc = st_check_bookings(core, &jobs, err);
     if (rc == 0)
         rc = st_check_incidents(core, err);
+    if (rc == 0)
+        rc = st_check_drains(core, &jobs, err);
     st_vec_free(&jobs);
     return rc;
 }

@@ -226,12 +226,20 @@ static int on_unhold(st_track *t, const st_effect *e, st_err *err)
 
 static int on_notify(const st_step *step, st_track *t, const st_effect *e, size_t at, st_err *err)
 {
+    bool sooner = t->job.state == ST_JOB_NOTIFIED &&
+                  (t->ordered_ms == 0 || e->until_ms < t->ordered_ms) &&
+                  e->other == t->job.claimant && st_watch_drains(step, t);
+    if (sooner) { /* told again, for its node needs it gone before that */
+        t->ordered_ms = ST_MAX(e->until_ms, 1);
+        return 0;
+    }
     if (t->job.state != ST_JOB_RUNNING)
         return wrong(e, t, err);
     int rc = 0;
     if (e->other & ST_BOOKING_BIT)
         rc = st_watch_booking_victim(step, t, e, err);
-    else if (e->other || !(asked_for(step, ST_EV_BAR, e->job) || st_watch_closes(step, t)))
+    else if (e->other || !(asked_for(step, ST_EV_BAR, e->job) || st_watch_closes(step, t) ||
+                           st_watch_drains(step, t)))
         rc = st_watch_victim(step, at, err);
     if (rc < 0)
         return rc;
@@ -240,6 +248,7 @@ static int on_notify(const st_step *step, st_track *t, const st_effect *e, size_
     t->job.state = ST_JOB_NOTIFIED;
     t->job.claimant = e->other;
     t->notified_ms = step->now;
+    t->save_by_ms = 0;
     t->saved = false;
     step->watch->counts.preemptions++;
     return 0;
@@ -255,7 +264,10 @@ static int notice_over(const st_step *step, const st_track *t, const char *what,
     if (had < policy->notice_ms && !t->ordered_ms)
         return BAD("notice: job %" PRIu64 " %s after %" PRId64 " ms, the notice is %" PRId64,
                    t->job.id, what, had, policy->notice_ms);
-    bool saves = t->job.yield == ST_YIELD_CHECKPOINT || t->job.yield == ST_YIELD_PAUSE;
+    bool saves = t->job.yield == ST_YIELD_CHECKPOINT ||
+                 (t->job.yield == ST_YIELD_PAUSE && !st_watch_empties(step, t));
+    if (st_watch_drained(step, t))
+        return 0; /* the deadline of its node is kept whatever the grace is */
     bool saved = t->saved || asked_for(step, ST_EV_CHECKPOINTED, t->job.id);
     if (!saves || policy->grace_ms == 0 || saved || strcmp(what, "is told to save") == 0)
         return 0;
@@ -274,6 +286,7 @@ static int on_checkpoint(const st_step *step, st_track *t, const st_effect *e, s
     int rc = notice_over(step, t, "is told to save", err);
     t->job.state = ST_JOB_CHECKPOINTING;
     t->checkpoint_ms = step->now;
+    t->save_by_ms = 0;
     t->saved = false;
     return rc;
 }
@@ -409,6 +422,8 @@ static int on_effect(const st_step *step, size_t at, st_err *err)
     if (e->at_ms != step->now)
         return BAD("effects: %s is dated %" PRId64 ", it is %" PRId64, st_effect_name(e->kind),
                    e->at_ms, step->now);
+    if (e->kind == ST_FX_DRAIN)
+        return st_watch_told_drain(step, e, err);
     if (e->kind == ST_FX_FLOOR || e->kind == ST_FX_NODE || e->kind == ST_FX_BOOKING ||
         e->kind == ST_FX_INCIDENT)
         return 0;
@@ -601,6 +616,7 @@ int st_watch_step(st_watch *watch, const st_core *core, const st_event *const *e
     if (rc == 0)
         rc = st_watch_book_quota(&step, err);
     watch->due_ms = st_core_next_timer(core);
+    st_watch_note_drains(&step);
     if (!grows)
         return rc;
     st_growth_take(&step, &after);

@@ -31,8 +31,10 @@ void st_watch_free(st_watch *watch)
     st_vec_free(&watch->floors);
     st_vec_free(&watch->homes);
     st_vec_free(&watch->unproven);
+    st_vec_free(&watch->drains);
     st_vec_free(&watch->served);
     st_vec_free(&watch->taken);
+    st_vec_free(&watch->drains);
     free(watch);
 }
 

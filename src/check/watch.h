@@ -11,6 +11,7 @@
  *   wait.c    who waits, and whether the reasons are true
  *   window.c  windows of jobs
  *   node.c    nodes that come into service
+ *   drain.c   nodes that drain by a time
  *   incident.c  what takes nodes out of service, and when that is over
  */
 #ifndef ST_CHECK_WATCH_H
@@ -26,6 +27,8 @@ typedef struct st_track {
     int64_t started_ms;
     bool started; /* it has been on devices */
     int64_t notified_ms, checkpoint_ms;
+    int64_t
+        save_by_ms; /* since it was told to save, its node was to be left by then; 0: whenever */
     int64_t displaced_ms; /* when it last left for somebody; -1 never */
     int64_t rest_ms;      /* it was displaced again too soon, and borrows nothing before */
     int64_t ran_ms;       /* on devices, before this stay */
@@ -47,6 +50,12 @@ typedef struct st_watch_taken {
     int64_t at_ms;
 } st_watch_taken;
 
+/* When a node had to be left, as the last step ended; 0: whenever. */
+typedef struct st_watch_drain {
+    int64_t by_ms;
+    st_drain_then then;
+} st_watch_drain;
+
 struct st_watch {
     ST_VEC(st_track *) tracks; /* live jobs by id */
     st_use capacity;           /* when the last step ended */
@@ -55,9 +64,10 @@ struct st_watch {
     ST_VEC(uint8_t) unproven; /* by node: it needs a test before it takes jobs */
     ST_VEC(bool) served;      /* by node: it took jobs when the last step ended */
     ST_VEC(st_watch_taken) taken;
-    st_reserved first;   /* for whom capacity was reserved first, after the last step */
-    int64_t first_by_ms; /* and when it was to start at the latest, since it is first */
-    int64_t due_ms;      /* when the core wanted to be called next, after the last step */
+    ST_VEC(st_watch_drain) drains; /* by node */
+    st_reserved first;             /* for whom capacity was reserved first, after the last step */
+    int64_t first_by_ms;           /* and when it was to start at the latest, since it is first */
+    int64_t due_ms;                /* when the core wanted to be called next, after the last step */
     st_watch_counts counts;
 };
 
@@ -125,6 +135,15 @@ int st_watch_book_quota(const st_step *step, st_err *err);
 
 /* Does every node that comes into service have its test? */
 int st_watch_nodes(const st_step *step, st_err *err);
+
+/* Nodes that drain by a time (drain.c): has the job to leave one, is that time over, must it be out of its memory too? */
+bool st_watch_drains(const st_step *step, const st_track *t);
+bool st_watch_drained(const st_step *step, const st_track *t);
+bool st_watch_empties(const st_step *step, const st_track *t);
+void st_watch_note_drains(const st_step *step); /* when the step is over */
+int st_watch_told_drain(const st_step *step, const st_effect *e, st_err *err);
+/* In one state: is nobody on a node whose time is over? */
+int st_check_drains(const st_core *core, const st_job_list *jobs, st_err *err);
 
 /* Was no node taken out of service that a breaker should have kept? And, in one state, is every incident over that should be? */
 int st_watch_incidents(const st_step *step, st_err *err);

@@ -138,6 +138,8 @@ typedef struct st_event {
             int64_t since_ms;        /* of RECALLED */
             bool tests;              /* of ST_EV_AGENT: it can test the node */
             st_finding finding;      /* of FAULT; its words are `reason` */
+            int64_t by_ms;      /* of DRAINING, said: when its jobs must be off it; 0 whenever */
+            st_drain_then then; /* ... and what becomes of them */
         } node_state;
         struct {
             int32_t node;
@@ -214,7 +216,7 @@ int st_event_decode(const char *data, size_t len, size_t *at, st_arena *arena, s
 
 /* ---- effects ------------------------------------------------------------------------ */
 
-/* X(id, name, what it tells a listener). Of END `node` is the one that failed under it. Of INCIDENT `other` is its number. Of BOOKING `other` is its number, `until_ms` when that state should end, and
+/* X(id, name, what it tells a listener). Of DRAIN `node` is the one that drains, and `until_ms` its deadline. Of END `node` is the one that failed under it. Of INCIDENT `other` is its number. Of BOOKING `other` is its number, `until_ms` when that state should end, and
  * the grants are its plan. */
 #define ST_EFFECT_TABLE(X)                                                                         \
     X(ST_FX_QUEUED, "queued", "the job was accepted")                                              \
@@ -236,7 +238,8 @@ int st_event_decode(const char *data, size_t len, size_t *at, st_arena *arena, s
     X(ST_FX_INCIDENT, "incident",                                                                  \
       "something is wrong with nodes, and state says what is new of it; or a node reported "       \
       "something that cannot be true; or requests of a job there became slow and no neighbour "    \
-      "explains it")
+      "explains it")                                                                               \
+    X(ST_FX_DRAIN, "drain", "a node the job is on drains; until says when the job must be off it")
 typedef enum st_effect_kind {
 #define X(id, name, about) id,
     ST_EFFECT_TABLE(X)
@@ -262,6 +265,7 @@ typedef struct st_effect {
         int64_t moves;         /* NOTIFY: 1: it has a place to go to */
         int64_t booking_state; /* BOOKING: st_booking_state, with ST_BOOKING_DEGRADED */
         int64_t news;          /* INCIDENT: st_incident_news */
+        int64_t then;          /* DRAIN: st_drain_then */
         int64_t value;         /* whichever it is, for those who compare effects */
     };
     int64_t

@@ -179,6 +179,10 @@ static void io_node_state(codec *c, st_arena *arena, st_event *ev)
         IO_BOOL(c, ev->u.node_state.tests);
     }
     io_finding(c, &ev->u.node_state.finding);
+    if (c->format >= 22) {
+        io_i64(c, &ev->u.node_state.by_ms);
+        IO_IN(c, ev->u.node_state.then, 0, ST_DRAIN_COUNT - 1);
+    }
 }
 
 static void io_event(codec *c, st_arena *arena, st_event *ev)

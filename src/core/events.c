@@ -298,6 +298,8 @@ static int on_policy(st_core *core, const st_event *ev, st_effects *fx, st_err *
     if (p->as_if_alone && core->bookings.n > 0)
         return st_fail(err, ST_ESTATE, "policy as_if_alone: there are bookings; cancel them first");
     core->policy = *p;
+    st_core_nodes_set_due(
+        core); /* notice and grace say when those on a node that drains are told */
     st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM);
     st_core_retime_all(core);
     return 0;

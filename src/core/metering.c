@@ -95,7 +95,10 @@ static void feed_one(const feed *f, const st_effect *e)
         on_leave(f, e, e->ordered ? ST_CUT_ENDED : ST_CUT_PREEMPTED);
         break;
     case ST_FX_END:
-        on_leave(f, e, e->other || e->node >= 0 ? ST_CUT_PREEMPTED : ST_CUT_ENDED);
+        /* Who loses something by no doing of its own had to go: for another, or for a node that drains. */
+        on_leave(f, e,
+                 e->other || e->node >= 0 || (e->unsaved_ms > 0 && !e->ordered) ? ST_CUT_PREEMPTED
+                                                                                : ST_CUT_ENDED);
         st_meter_forget(f->m, e->job);
         break;
     case ST_FX_HOLD:

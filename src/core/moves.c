@@ -309,6 +309,8 @@ void st_core_forget_move(st_core *core, st_job *job)
 bool st_core_stay(st_core *core, st_job *job)
 {
     ST_ASSERT(job->state == ST_JOB_NOTIFIED);
+    if (job->barred == ST_BAR_NODE && st_drain_leaves(core, job))
+        return false;
     st_need need = st_need_of(job, job->type);
     if (job->class != ST_CLASS_BOOKED &&
         st_admit_over(core->tree, job->account, &need, ST_NEXT, false, NULL, 0) > 0)
@@ -358,6 +360,7 @@ void st_core_release(st_core *core, st_job *job, bool keep_memory)
     charge_user(core, job, -1);
     note_usage(core, job, -1);
     job->claimant = 0;
+    job->barred &= (uint8_t)~ST_BAR_NODE;
     st_core_forget_move(core, job);
     job->class = ST_CLASS_NONE;
     st_core_unlist(core, job);

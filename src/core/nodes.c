@@ -5,6 +5,7 @@
  * 2 A node whose agent can test it comes into service through `testing`: when it is new, and after it had failed, was
  *   repaired or retired (policy `acceptance`).
  * 3 Suspect, testing, repair and retired take nobody's devices away: they only take no new jobs.
+ *   Draining does so only where somebody gave it a deadline (drain.c).
  * 4 What an engine or a test finds goes through incidents.c, which may hold it back: then a node that served is suspect, and
  *   any other stays what it is. */
 #include <inttypes.h>
@@ -41,9 +42,12 @@ static void tell(st_core *core, const st_node *node, st_effects *fx)
 void st_core_nodes_set_due(st_core *core)
 {
     core->nodes_ms = ST_TIME_NEVER;
-    for (size_t i = 0; i < core->fleet->nodes.n; i++)
-        if (core->fleet->nodes.v[i]->due_ms > 0)
-            core->nodes_ms = ST_MIN(core->nodes_ms, core->fleet->nodes.v[i]->due_ms);
+    for (size_t i = 0; i < core->fleet->nodes.n; i++) {
+        const st_node *node = core->fleet->nodes.v[i];
+        if (node->due_ms > 0)
+            core->nodes_ms = ST_MIN(core->nodes_ms, node->due_ms);
+        core->nodes_ms = ST_MIN(core->nodes_ms, st_drain_due_ms(core, node));
+    }
 }
 
 static void set_due(st_core *core, st_node *node, int64_t in_ms)
@@ -157,6 +161,10 @@ static int go(st_core *core, st_node *node, st_node_state state, bool force, st_
     st_book_set_due(core);
     if (state != ST_NODE_READY)
         part(core, node, fx);
+    if (state != ST_NODE_DRAINING && state != ST_NODE_FAILED)
+        st_drain_set(core, node, 0, ST_DRAIN_WAIT, fx);
+    else
+        st_core_nodes_set_due(core);
     if (settled(node))
         st_incident_back(core, node, fx);
     return 0;
@@ -192,6 +200,8 @@ static int said(st_core *core, st_node *node, const st_event *ev, st_effects *fx
     }
     if (state == ST_NODE_TESTING && !node->tests)
         return st_fail(err, ST_ESTATE, "node %s has no agent that could test it", node->name);
+    if (ev->u.node_state.by_ms < 0 || ev->u.node_state.then >= ST_DRAIN_COUNT)
+        return st_fail(err, ST_EINVAL, "node %s: its deadline is not well-formed", node->name);
     int rc = go(core, node, state, ev->u.node_state.force, fx, err);
     if (rc < 0)
         return rc;
@@ -200,6 +210,9 @@ static int said(st_core *core, st_node *node, const st_event *ev, st_effects *fx
                      ev->u.node_state.reason, core->now);
     if (state == ST_NODE_READY)
         node->repeats = 0; /* somebody has looked at it */
+    bool drains = state == ST_NODE_DRAINING;
+    st_drain_set(core, node, drains ? ev->u.node_state.by_ms : 0,
+                 drains ? ev->u.node_state.then : ST_DRAIN_WAIT, fx);
     return 0;
 }
 
@@ -427,7 +440,8 @@ int st_core_node_tested(st_core *core, const st_event *ev, st_effects *fx, st_er
     return 0;
 }
 
-/* Suspects, and those that had failed a test, are tested again; where nobody can, a suspicion is over. */
+/* Suspects, and those that had failed a test, are tested again; where nobody can, a suspicion is over. Who drains may
+ * be at its deadline. */
 void st_core_nodes_expire(st_core *core, st_effects *fx)
 {
     if (core->nodes_ms > core->now)
@@ -435,6 +449,7 @@ void st_core_nodes_expire(st_core *core, st_effects *fx)
     st_core_changed(core, ST_CHANGED_WAITING | ST_CHANGED_ROUND);
     for (size_t i = 0; i < core->fleet->nodes.n; i++) {
         st_node *node = core->fleet->nodes.v[i];
+        st_drain_expire(core, node, fx);
         if (node->due_ms == 0 || node->due_ms > core->now)
             continue;
         node->due_ms = 0;

@@ -290,7 +290,10 @@ static void io_job(codec *c, const st_core *core, st_job *j)
     if (c->format >= 7)
         IO_IN(c, j->times, c->format < 10 ? j->stay : 0, INT32_MAX);
     if (c->format >= 9)
-        IO_IN(c, j->barred, 0, c->format >= 15 ? ST_BAR_ALL : ST_BAR_ORDER);
+        IO_IN(c, j->barred, 0,
+              c->format >= 22   ? ST_BAR_ALL
+              : c->format >= 15 ? ST_BAR_SINCE_15
+                                : ST_BAR_ORDER);
     if (c->format >= 14)
         io_u64(c, &j->booking);
     if (c->format >= 15) {

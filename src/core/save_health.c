@@ -27,6 +27,11 @@ void st_save_life(codec *c, st_node *node)
     io_i64(c, &node->last.code);
     io_i64(c, &node->last_ms);
     IO_IN(c, node->repeats, 0, INT32_MAX);
+    if (c->format < 22)
+        return;
+    IO_IN(c, node->drain_ms, 0, INT64_MAX);
+    IO_IN(c, node->drain_then, 0, ST_DRAIN_COUNT - 1);
+    IO_BOOL(c, node->drain_told);
 }
 
 static void io_incident(codec *c, const st_core *core, st_incident *inc)

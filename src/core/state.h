@@ -26,7 +26,7 @@
  *   expect.c    how long jobs should run, learned from those that ended
  *   estimate.c  when waiting jobs should start
  *   book.c      bookings; book.h has its parts
- *   nodes.c     the life of a node; incidents.c: what is wrong with nodes, and the breaker
+ *   nodes.c     the life of a node; drain.c: its deadline; incidents.c: what is wrong with nodes, and the breaker
  *   save.c      to bytes and back */
 #ifndef ST_CORE_STATE_H
 #define ST_CORE_STATE_H
@@ -245,7 +245,7 @@ struct st_core {
     int64_t calendar_ms;           /* derived: when one of them is due */
     ST_VEC(st_booking *) opened;   /* derived: of them, with devices of their own now, by number */
     size_t nopen;                  /* derived: how many these are */
-    int64_t nodes_ms;              /* derived: when a node is tested again */
+    int64_t nodes_ms; /* derived: when a node is tested again, or its time to drain is up */
     ST_VEC(st_incident *) incidents; /* by number; see incidents.c */
     uint64_t last_incident;
     int64_t incidents_ms;    /* derived: when one of them is over */
@@ -367,6 +367,16 @@ int st_core_node_test(st_core *core, const st_event *ev, st_effects *fx, st_err 
 int st_core_node_tested(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
 void st_core_nodes_set_due(st_core *core);
 void st_core_nodes_expire(st_core *core, st_effects *fx);
+
+/* drain.c */
+void st_drain_set(st_core *core, st_node *node, int64_t by_ms, st_drain_then then, st_effects *fx);
+/* When those on the node are told to go; ST_TIME_NEVER: they are not, or have been. */
+int64_t st_drain_due_ms(const st_core *core, const st_node *node);
+void st_drain_expire(st_core *core, st_node *node, st_effects *fx);
+/* Whether the job was told to go from a node; by when it must be off all of them; and whether out of their memory too. */
+bool st_drain_leaves(const st_core *core, const st_job *job);
+int64_t st_drain_by_ms(const st_core *core, const st_job *job);
+bool st_drain_empties(const st_core *core, const st_job *job);
 
 /* incidents.c */
 /* What was found is noted, and whether it may take the node out of service. One of kind NONE may, and is not noted.

@@ -44,11 +44,17 @@ static bool lost_node(const st_core *core, const st_job *job)
     return false;
 }
 
+/* It leaves by its own wish, or its account's, and not for a node that drains: what it loses is then its own. */
+static bool own_doing(const st_job *job)
+{
+    return st_job_ordered(job) && job->barred != ST_BAR_NODE;
+}
+
 void st_core_requeue_now(st_core *core, st_job *job, st_effects *fx)
 {
     int64_t unsaved_ms = st_job_unsaved_ms(job, core->now), lost = lose(core, job);
     uint64_t claimant = job->claimant;
-    bool ordered = st_job_ordered(job) && !lost_node(core, job);
+    bool ordered = own_doing(job) && !lost_node(core, job);
     if (job->held)
         st_core_unhold(core, job, fx);
     if (st_job_on_devices(job))
@@ -81,7 +87,7 @@ static void end(st_core *core, st_job *job, st_job_state state, bool loses, st_e
     int64_t unsaved_ms = loses ? st_job_unsaved_ms(job, core->now) : 0;
     int64_t lost = loses ? lose(core, job) : 0;
     uint64_t claimant = job->yield == ST_YIELD_CANCEL && unsaved_ms > 0 ? job->claimant : 0;
-    bool ordered = loses && st_job_ordered(job);
+    bool ordered = loses && own_doing(job);
     st_shadow_ended(core, job, state);
     if (job->held)
         st_core_unhold(core, job, fx);
@@ -141,7 +147,8 @@ static void yielded(st_core *core, st_job *job, bool saved, st_effects *fx)
             end(core, job, ST_JOB_CANCELLED, true, fx);
         return;
     }
-    if (job->yield == ST_YIELD_PAUSE && saved) {
+    bool pauses = job->yield == ST_YIELD_PAUSE;
+    if (pauses && saved && !st_drain_empties(core, job)) {
         job->kept_ms = st_job_unsaved_ms(job, core->now);
         st_core_release(core, job, true);
         st_job_move(job, ST_JOB_PAUSED);
@@ -155,7 +162,7 @@ static void yielded(st_core *core, st_job *job, bool saved, st_effects *fx)
         st_fx(core, fx, e, NULL, 0);
         return;
     }
-    if (saved) {
+    if (saved && !pauses) {
         job->saved_ms = st_job_ran_ms(job, core->now);
         job->mark_ms = core->now;
     }
@@ -169,13 +176,15 @@ static void yielded(st_core *core, st_job *job, bool saved, st_effects *fx)
 
 static void after_notice(st_core *core, st_job *job, st_effects *fx)
 {
-    bool saves = job->yield == ST_YIELD_CHECKPOINT || job->yield == ST_YIELD_PAUSE;
-    if (!saves || core->policy.grace_ms == 0) {
+    bool saves = job->yield == ST_YIELD_CHECKPOINT ||
+                 (job->yield == ST_YIELD_PAUSE && !st_drain_empties(core, job));
+    int64_t by_ms = st_drain_by_ms(core, job); /* whatever the grace is */
+    if (!saves || core->policy.grace_ms == 0 || by_ms <= core->now) {
         yielded(core, job, false, fx);
         return;
     }
     st_job_move(job, ST_JOB_CHECKPOINTING);
-    job->deadline_ms = core->now + core->policy.grace_ms;
+    job->deadline_ms = ST_MIN(core->now + core->policy.grace_ms, by_ms);
     st_core_retime(core, job);
     st_core_due(core, job);
     st_effect e = st_fx_of(core, ST_FX_CHECKPOINT, job);

@@ -88,6 +88,17 @@ int32_t st_fleet_node(const st_fleet *fleet, const char *name)
     return st_map_get(fleet->node_ids, name, &id) ? (int32_t)id : -1;
 }
 
+const char *st_drain_name(st_drain_then then)
+{
+    static const char *const names[] = {
+#define X(id, name, about) [id] = name,
+        ST_DRAIN_TABLE(X)
+#undef X
+    };
+    ST_ASSERT(then < ST_DRAIN_COUNT);
+    return names[then];
+}
+
 const char *st_node_state_name(st_node_state state)
 {
     static const char *const names[] = {

@@ -120,6 +120,20 @@ typedef enum st_node_state {
         ST_NODE_STATE_COUNT
 } st_node_state;
 
+/* What becomes of those who are on a node that drains when its deadline comes. X(id, name, what happens) */
+#define ST_DRAIN_TABLE(X)                                                                 \
+    X(ST_DRAIN_WAIT, "wait", "jobs stay until they end by themselves")                    \
+    X(ST_DRAIN_REQUEUE, "requeue",                                                        \
+      "jobs leave the node: those that can save do so first, and wait for another place") \
+    X(ST_DRAIN_PAUSE, "pause",                                                            \
+      "likewise, but those that can be paused stay in the memory of the node")
+typedef enum st_drain_then {
+#define X(id, name, about) id,
+    ST_DRAIN_TABLE(X)
+#undef X
+        ST_DRAIN_COUNT
+} st_drain_then;
+
 /* What somebody said of a node; by NULL: nobody did. */
 typedef struct st_node_note {
     char *by, *reason; /* reason "": none was given */
@@ -140,6 +154,10 @@ typedef struct st_node {
     /* Who took it out of service; and the fault for which an engine did, which counts first, with what it was before. */
     st_node_note word, fault;
     st_node_state was;
+    /* While it drains: when jobs must be off it, 0 whenever; what becomes of them then; whether those were told to go. */
+    int64_t drain_ms;
+    st_drain_then drain_then;
+    bool drain_told;
     /* The last fault of its hardware, and how often that had come back after a repair. */
     st_finding last; /* without words */
     int64_t last_ms;
@@ -228,6 +246,7 @@ static inline bool st_pool_there(const st_pool *pool)
 void st_fleet_whole(const st_fleet *fleet, st_use *ret);
 
 const char *st_node_state_name(st_node_state state);
+const char *st_drain_name(st_drain_then then);
 /* Nothing of it counts now: it has failed, or was removed. */
 static inline bool st_node_away(const st_node *node)
 {

@@ -91,7 +91,10 @@ typedef enum st_bar {
     ST_BAR_BEGIN = 2, /* its window has not begun (core/window.c) */
     ST_BAR_END = 4,   /* its window ends, or has ended */
     ST_BAR_SLOT = 8,  /* its slot has no window left */
-    ST_BAR_ALL = 15
+    ST_BAR_NODE =
+        16, /* a node it is on drains, and its time is up (core/drain.c); gone with its devices */
+    ST_BAR_ALL = 31,
+    ST_BAR_SINCE_15 = 15
 } st_bar;
 #define ST_BAR_WINDOW (ST_BAR_BEGIN | ST_BAR_END | ST_BAR_SLOT)
 

@@ -46,6 +46,9 @@ static void event_of(const st_play *play, const st_scn_action *a, st_event *ev)
         ev->kind = ST_EV_NODE_STATE;
         ev->u.node_state.node = a->node;
         ev->u.node_state.state = a->state;
+        if (a->within_ms > 0)
+            ev->u.node_state.by_ms = a->at_ms + a->within_ms;
+        ev->u.node_state.then = a->then;
         break;
     case ST_DO_ACCOUNT:
         ev->kind = ST_EV_ACCOUNT;

@@ -88,24 +88,51 @@ static int read_jobs(st_scenario *s, const st_doc_node *node, const st_scn_actio
     return 0;
 }
 
+/* within and then: by when a node drains, and what becomes of its jobs. */
+static int read_drain(const st_scenario *s, const st_doc_node *map, st_scn_action *action,
+                      st_err *err)
+{
+    static const char *const words[] = {
+#define X(id, name, about) name,
+        ST_DRAIN_TABLE(X)
+#undef X
+            NULL};
+    static const st_field within = {.key = "within", .kind = ST_F_DURATION};
+    const st_doc_node *node = st_doc_get(map, "within");
+    int r = 0, then = ST_DRAIN_REQUEUE;
+
+    if (!node)
+        return 0;
+    r = st_field_read(s->doc, node, &within, &action->within_ms, err);
+    if (r == 0 && (node = st_doc_get(map, "then")))
+        r = st_field_word(s->doc, node, words, &then, err);
+    action->then = (st_drain_then)then;
+    return r;
+}
+
 static int read_node(st_scenario *s, const st_doc_node *map, const st_scn_action *base, st_err *err)
 {
-    static const char *const keys[] = {"fail", "drain",  "return", "remove", "suspect",
-                                       "test", "repair", "retire", NULL};
+    static const char *const keys[] = {"fail",   "drain",  "return", "remove", "suspect", "test",
+                                       "repair", "retire", "within", "then",   NULL};
     static const st_node_state states[] = {ST_NODE_FAILED,  ST_NODE_DRAINING, ST_NODE_READY,
                                            ST_NODE_REMOVED, ST_NODE_SUSPECT,  ST_NODE_TESTING,
                                            ST_NODE_REPAIR,  ST_NODE_RETIRED};
+    st_scn_action drain = *base;
     int r = st_doc_check_keys(s->doc, map, keys, err);
 
+    if (r == 0)
+        r = read_drain(s, map, &drain, err);
     if (r < 0)
         return r;
     for (const st_doc_node *verb = map->child; verb; verb = verb->next) {
-        int k = 0;
+        size_t k = 0;
 
         while (strcmp(keys[k], verb->key) != 0)
             k++;
+        if (k >= ST_ARRAY_LEN(states))
+            continue;
         for (const st_doc_node *n = NULL; (n = st_field_each(verb, n));) {
-            st_scn_action action = *base;
+            st_scn_action action = states[k] == ST_NODE_DRAINING ? drain : *base;
 
             r = st_scn_find_node(s, n, &action.node, err);
             if (r == -ST_ENOENT && base->refuse)

@@ -95,11 +95,13 @@ typedef struct st_scn_action {
     st_scn_do kind;
     int line;
     int64_t at_ms;
-    int64_t job;             /* index; -1: a job that does not exist */
-    int32_t node;            /* id; -1: a node that does not exist */
-    st_node_state state;     /* of ST_DO_NODE */
-    int priority;            /* of ST_DO_PRIORITY */
-    int64_t limit_ms;        /* of ST_DO_LIMIT; ST_TIME_NEVER: none */
+    int64_t job;         /* index; -1: a job that does not exist */
+    int32_t node;        /* id; -1: a node that does not exist */
+    st_node_state state; /* of ST_DO_NODE */
+    int64_t within_ms;   /* of one that drains: how long its jobs have; 0: as long as they want */
+    st_drain_then then;  /* ... and what becomes of them */
+    int priority;        /* of ST_DO_PRIORITY */
+    int64_t limit_ms;    /* of ST_DO_LIMIT; ST_TIME_NEVER: none */
     st_account_doc *account; /* of ST_DO_ACCOUNT */
     const st_scn_book *book; /* of ST_DO_BOOK */
     uint64_t booking;        /* of ST_DO_UNBOOK */

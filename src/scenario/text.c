@@ -163,6 +163,11 @@ static void tell_job(const st_play *play, const st_effect *fx, st_strbuf *what, 
         st_strbuf_add(what, st_job_state_name(fx->state));
         add_lost(fx, where);
         break;
+    case ST_FX_DRAIN:
+        st_strbuf_addf(what, "must be off node %s",
+                       st_core_fleet(play->core)->nodes.v[fx->node]->name);
+        st_strbuf_addf(where, "by %s", st_fmt_duration((char[ST_FMT_MAX]){0}, fx->until_ms));
+        break;
     default:
         st_strbuf_add(what, st_effect_name(fx->kind));
         break;

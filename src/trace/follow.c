@@ -221,6 +221,7 @@ static void follow_one(st_player *p, const st_effect *fx)
     case ST_FX_STOP:
     case ST_FX_BOOKING:
     case ST_FX_INCIDENT:
+    case ST_FX_DRAIN:
     case ST_FX_COUNT:
         break;
     }

@@ -506,6 +506,7 @@ int st_fuzz_next(st_fuzz_gen *gen, int *ret_n, st_err *err)
         late = st_rng_chance(rng, 1, gen->jumps ? 6 : 50);
         for (int i = 0; i < n; i++)
             one_event(gen, i > 0);
+        st_fuzz_drain(gen);
         st_fuzz_book(gen);
     }
     gen->tape->list.v[from].late = late;

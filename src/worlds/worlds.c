@@ -5,6 +5,7 @@
 
 #define BOOK_SEEDS  10000000 /* half of the worlds behind have bookings */
 #define PLAIN_SEEDS 10000    /* the worlds of these are as they were */
+#define DRAIN_SEEDS 20000000 /* in those behind nodes drain by a time */
 #define FIRST_SEEDS 1000000  /* likewise, with what came next */
 
 /* What more may be the matter with a world, each in one of four. */
@@ -24,6 +25,8 @@ static void harder(st_fuzz_gen *gen, uint64_t seed)
     st_rng_seed(&gen->window_rng, seed ^ UINT64_C(0x77696e64));
     gen->windows = !gen->stream && (seed <= PLAIN_SEEDS || seed > BOOK_SEEDS) &&
                    (seed % 16 == 3 || (gen->books && seed % 3 == 0));
+    st_rng_seed(&gen->drain_rng, seed ^ UINT64_C(0x6472616e));
+    gen->drains = !gen->stream && seed > DRAIN_SEEDS;
     if (seed <= PLAIN_SEEDS || gen->stream)
         return;
     gen->tight = st_rng_chance(&rng, 1, 4);

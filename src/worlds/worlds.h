@@ -139,6 +139,8 @@ typedef struct st_fuzz_gen {
     bool clocks; /* zones change their rules */
     bool labels; /* nodes have labels that change, and bookings require some, or whole nodes */
     st_rng label_rng, clock_rng;
+    bool drains; /* nodes drain by a time */
+    st_rng drain_rng;
     uint64_t next_booking;
 } st_fuzz_gen;
 
@@ -153,6 +155,8 @@ void st_fuzz_book(st_fuzz_gen *gen);
 void st_fuzz_book_job(st_fuzz_gen *gen, st_job_spec *job);
 /* Perhaps it has a window (window.c). */
 void st_fuzz_window(st_fuzz_gen *gen, st_job_spec *job);
+/* Perhaps a node is to drain by some time, in the same moment (drain.c). */
+void st_fuzz_drain(st_fuzz_gen *gen);
 /* What accounts and pools let be booked, where bookings come and go. */
 void st_fuzz_book_limits(st_fuzz_gen *gen, st_book_limits *limits);
 void st_fuzz_book_pool(st_fuzz_gen *gen, st_pool_rules *rules);

@@ -395,6 +395,17 @@ static bool sayable(const writer *w, const st_tape_entry *e)
     return false;
 }
 
+static void write_state(writer *w, const st_tape_entry *e, const char *verb)
+{
+    const st_event *ev = &e->event;
+    st_strbuf_addf(w->out, "node: {%s: %s", verb, e->node);
+    if (ev->u.node_state.by_ms > 0)
+        st_strbuf_addf(w->out, ", within: %" PRId64 "ms, then: %s",
+                       ST_MAX(ev->u.node_state.by_ms - e->at_ms, 1),
+                       st_drain_name(ev->u.node_state.then));
+    st_strbuf_add(w->out, "}");
+}
+
 static void write_action(writer *w, const st_tape_entry *e)
 {
     static const char *const states[] = {
@@ -438,7 +449,7 @@ static void write_action(writer *w, const st_tape_entry *e)
         else if (ev->u.node_state.how == ST_HOW_HEALED)
             st_strbuf_addf(w->out, "healed: %s", e->node);
         else
-            st_strbuf_addf(w->out, "node: {%s: %s}", states[ev->u.node_state.state], e->node);
+            write_state(w, e, states[ev->u.node_state.state]);
         break;
     case ST_EV_AGENT:
         st_strbuf_addf(w->out, "%s: %s", ev->u.node_state.tests ? "tester" : "agent", e->node);
