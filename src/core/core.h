@@ -77,6 +77,9 @@ typedef enum st_event_kind {
         ST_EV_COUNT
 } st_event_kind;
 
+#define ST_REASON_MAX \
+    (4 * ST_NAME_MAX) /* bytes of why a node is in a state: what a log and a save can read again */
+
 /* On whose word a node is in a state. */
 typedef enum st_node_how {
     ST_HOW_SAID,   /* somebody's: it is so from now on */

@@ -297,6 +297,9 @@ int st_core_node_state(st_core *core, const st_event *ev, st_effects *fx, st_err
         return rc;
     if (ev->u.node_state.state >= ST_NODE_STATE_COUNT || ev->u.node_state.how >= ST_HOW_COUNT)
         return st_fail(err, ST_EINVAL, "node %s: unknown state", node->name);
+    if (ev->u.node_state.reason && strlen(ev->u.node_state.reason) > ST_REASON_MAX)
+        return st_fail(err, ST_ELIMIT, "node %s: a reason has at most %d bytes", node->name,
+                       ST_REASON_MAX);
     switch (ev->u.node_state.how) {
     case ST_HOW_FAULT:
         return fault(core, node, ev, fx, err);

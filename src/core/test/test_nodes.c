@@ -115,6 +115,28 @@ static void test_faults(void **state)
     end(&w);
 }
 
+/* What could not be read again is not taken. */
+static void test_long_reason(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = st_policy_default();
+    st_err err = {0};
+    char reason[ST_REASON_MAX + 2] = {0};
+    begin(&w, &policy, 1, 2);
+    memset(reason, 'x', ST_REASON_MAX + 1);
+    st_event ev = state_event(0, ST_NODE_DRAINING);
+    ev.u.node_state.by = "ann";
+    ev.u.node_state.reason = reason;
+    assert_fails(st_core_step(w.core, &ev, w.now, &w.fx, &err), ST_ELIMIT, "at most 512 bytes");
+    is(&w, ST_NODE_READY);
+    reason[ST_REASON_MAX] = '\0';
+    step(&w, &ev);
+    reload(&w);
+    noted(&w, "ann", reason);
+    end(&w);
+}
+
 /* What was noted before the core had it. */
 static void test_recalled(void **state)
 {
@@ -278,9 +300,10 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_faults),   cmocka_unit_test(test_recalled),
-        cmocka_unit_test(test_accepted), cmocka_unit_test(test_suspect),
-        cmocka_unit_test(test_failed),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_faults),   cmocka_unit_test(test_long_reason),
+        cmocka_unit_test(test_recalled), cmocka_unit_test(test_accepted),
+        cmocka_unit_test(test_suspect),  cmocka_unit_test(test_failed),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
