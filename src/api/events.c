@@ -195,6 +195,10 @@ static void write_notice(const st_hub *hub, const st_notice *n, st_strbuf *out)
     }
     if (n->deadline)
         st_out_text(out, "deadline", n->deadline);
+    if (n->node) {
+        st_out_text(out, "node", n->node);
+        st_out_text(out, "then", n->then);
+    }
     if (n->reason)
         st_out_text(out, "reason", n->reason);
     if (n->incident.flag) {

@@ -8,6 +8,8 @@
 #include "api/ask.h"
 #include "base/mem.h"
 #include "base/quote.h"
+#include "calendar/calendar.h"
+#include "zones/zones.h"
 
 /* ---- types --------------------------------------------------------------------------------- */
 
@@ -255,6 +257,10 @@ static void node_json(const st_question *q, const st_core *core, const st_node *
     st_out_text(out, "state", st_node_state_name(n->state));
     if (n->state != ST_NODE_READY)
         fault_json(q, n, out);
+    if (n->state == ST_NODE_DRAINING && n->drain_ms > 0) {
+        st_out_time(out, "drain_by", n->drain_ms);
+        st_out_text(out, "drain_then", st_drain_name(n->drain_then));
+    }
     tests_json(n, out);
     place_json(fleet, n, ST_TOPO_RACK, out);
     place_json(fleet, n, ST_TOPO_BLOCK, out);
@@ -319,12 +325,14 @@ typedef struct fleet_change {
     int status;
     char target[ST_NAME_MAX + 2]; /* one too long for a name is still none */
     st_node_state state;
+    st_strbuf detail;                                    /* of a node's state */
     int (*resolve)(st_tx *tx, st_cmd *cmd, st_err *err); /* what st_cmd_event_init gave */
 } fleet_change;
 
 static void change_free(fleet_change *c)
 {
     st_doc_free(c->doc);
+    st_strbuf_done(&c->detail);
     free(c);
 }
 
@@ -527,40 +535,109 @@ static int run_state(st_tx *tx, st_cmd *cmd, st_err *err)
     return c->resolve(tx, cmd, err);
 }
 
+/* ---- the state of a node ----------------------------------------------------------------------- */
+
+#define DRAIN_MAX_MS (INT64_C(366) * 86400 * 1000)
+
+typedef struct state_fields {
+    const char *by, *zone, *reason;
+    int state, then;
+    int64_t within_ms;
+} state_fields;
+
+static const char *const node_words[] = {"ready",   "draining", "failed",  "suspect",
+                                         "testing", "repair",   "retired", NULL};
+static const st_node_state node_states[] = {ST_NODE_READY,   ST_NODE_DRAINING, ST_NODE_FAILED,
+                                            ST_NODE_SUSPECT, ST_NODE_TESTING,  ST_NODE_REPAIR,
+                                            ST_NODE_RETIRED};
+static const char *const then_words[] = {
+#define X(id, name, about) name,
+    ST_DRAIN_TABLE(X)
+#undef X
+        NULL};
+
+#define OF(field) offsetof(state_fields, field)
+static const st_field state_rows[] = {
+    {.key = "state", .kind = ST_F_WORD, .offset = OF(state), .words = node_words, .required = true},
+    {.key = "reason", .kind = ST_F_LINE, .offset = OF(reason)},
+    {.key = "by", .kind = ST_F_LINE, .offset = OF(by)},
+    {.key = "zone", .kind = ST_F_LINE, .offset = OF(zone)},
+    {.key = "within", .kind = ST_F_DURATION, .offset = OF(within_ms)},
+    {.key = "then", .kind = ST_F_WORD, .offset = OF(then), .words = then_words},
+    {0},
+};
+#undef OF
+
+/* By when, where that is said; 0: whenever. */
+static int read_deadline(fleet_change *c, const state_fields *f, int64_t *ret_ms, st_err *err)
+{
+    int64_t now = c->api->options.clock(c->api->options.ctx);
+    const st_tz *tz = NULL;
+    int r;
+
+    *ret_ms = 0;
+    if (!f->by && f->within_ms == ST_UNSET)
+        return f->then == (int)ST_UNSET
+                   ? 0
+                   : st_fail(err, ST_EINVAL, "`then` needs a time: say `by` or `within`");
+    if (f->state != ST_NODE_DRAINING)
+        return st_fail(err, ST_EINVAL, "only a node that drains has a time: its state is %s",
+                       node_words[f->state]);
+    if (f->by && f->within_ms != ST_UNSET)
+        return st_fail(err, ST_EINVAL, "say either `by` or `within`, not both");
+    if (!f->by) {
+        *ret_ms = now + f->within_ms;
+    } else {
+        r = st_zones_get(c->api->zones, f->zone, &tz, err);
+        if (r == 0)
+            r = st_when_parse(f->by, tz, now, ret_ms, err);
+        if (r < 0)
+            return r;
+    }
+    if (*ret_ms <= now)
+        return st_fail(err, ST_ERANGE, "the time by which the node drains is over already");
+    return *ret_ms - now > DRAIN_MAX_MS
+               ? st_fail(err, ST_ERANGE, "a node drains within 366 days at most")
+               : 0;
+}
+
+/* What the audit log says of it. */
+static void write_detail(fleet_change *c, const char *state)
+{
+    const st_event *ev = &c->ev.event;
+
+    st_strbuf_addc(&c->detail, '{');
+    st_out_text(&c->detail, "state", state);
+    if (ev->u.node_state.by_ms > 0) {
+        st_out_time(&c->detail, "by", ev->u.node_state.by_ms);
+        st_out_text(&c->detail, "then", st_drain_name(ev->u.node_state.then));
+    }
+    st_strbuf_addc(&c->detail, '}');
+    c->ev.detail = st_strbuf_str(&c->detail);
+}
+
 void st_api_node_patch(st_call *call, void *ctx)
 {
-    static const char *const words[] = {"ready",   "draining", "failed",  "suspect",
-                                        "testing", "repair",   "retired", NULL};
-    static const struct {
-        st_node_state state;
-        const char *detail;
-    } states[] = {{ST_NODE_READY, "{\"state\":\"ready\"}"},
-                  {ST_NODE_DRAINING, "{\"state\":\"draining\"}"},
-                  {ST_NODE_FAILED, "{\"state\":\"failed\"}"},
-                  {ST_NODE_SUSPECT, "{\"state\":\"suspect\"}"},
-                  {ST_NODE_TESTING, "{\"state\":\"testing\"}"},
-                  {ST_NODE_REPAIR, "{\"state\":\"repair\"}"},
-                  {ST_NODE_RETIRED, "{\"state\":\"retired\"}"}};
-    static const char *const keys[] = {"state", "reason", NULL};
+    state_fields f = {.zone = "UTC", .within_ms = ST_UNSET, .then = (int)ST_UNSET};
     fleet_change *c = change_new(call, ctx, "node.state", 200);
-    const st_doc_node *node;
     st_err err = {0};
-    int state = 0, r = st_call_doc(call, &c->doc, &err);
+    int r = st_call_doc(call, &c->doc, &err);
 
     if (r == 0)
         r = st_doc_expect(c->doc, root_of(c->doc), ST_DOC_MAP, &err);
     if (r == 0)
-        r = st_doc_check_keys(c->doc, root_of(c->doc), keys, &err);
-    if (r == 0)
-        r = st_doc_need(c->doc, root_of(c->doc), "state", &node, &err);
-    if (r == 0)
-        r = st_field_word(c->doc, node, words, &state, &err);
-    if (r == 0 && (node = st_doc_get(root_of(c->doc), "reason")))
-        r = st_field_line(c->doc, node, &c->ev.reason, &err);
+        r = st_fields_read(c->doc, root_of(c->doc), state_rows, &f, &err);
     strncpy(c->target, st_call_param(call, "name"), ST_NAME_MAX + 1);
-    c->state = states[state].state;
+    c->ev.reason = f.reason;
+    c->state = node_states[f.state];
     c->ev.event.kind = ST_EV_NODE_STATE;
-    c->ev.detail = r == 0 ? states[state].detail : NULL;
+    if (r == 0)
+        r = read_deadline(c, &f, &c->ev.event.u.node_state.by_ms, &err);
+    if (c->ev.event.u.node_state.by_ms > 0)
+        c->ev.event.u.node_state.then =
+            f.then == (int)ST_UNSET ? ST_DRAIN_REQUEUE : (st_drain_then)f.then;
+    if (r == 0)
+        write_detail(c, node_words[f.state]);
     c->resolve = c->ev.cmd.run;
     c->ev.cmd.run = run_state;
     change_post(c, r, &err);

@@ -6,6 +6,7 @@
 #include "base/quote.h"
 #include "cli/admin_doc.h"
 #include "cli/view.h"
+#include "cli/when_flags.h"
 
 typedef struct fleet_flags {
     st_cli_format format;
@@ -14,6 +15,8 @@ typedef struct fleet_flags {
     const char *gpu, *gpus, *pool, *cpu, *ram, *rack, *block, *zone, *nvlink, *nvlink_domain;
     /* type add */
     const char *vram, *mig, *reason;
+    /* node drain */
+    const char *by, *within, *then; /* and zone: a time zone */
     /* for --watch */
     st_cli *cli;
     st_client *client;
@@ -90,6 +93,8 @@ static const st_view_column node_facts[] = {
     {"Zone", "zone", ST_VIEW_TEXT, NULL},
     {"Labels", "labels", ST_VIEW_WORDS, NULL},
     {"Your jobs", "jobs", ST_VIEW_WORDS, NULL},
+    {"Empty by", "drain_by", ST_VIEW_TIME, NULL},
+    {"Then", "drain_then", ST_VIEW_TEXT, NULL},
     {"Reason", "reason", ST_VIEW_TEXT, NULL},
     {"Since", "since", ST_VIEW_TIME, NULL},
     {"By", "by", ST_VIEW_TEXT, NULL},
@@ -181,15 +186,35 @@ static const st_cli_row state_options[] = {
     {0},
 };
 
-static int set_state(st_cli *cli, int argc, char **argv, const char *state, st_err *err)
+static const st_cli_row drain_options[] = {
+    {"reason", 0, ST_CLI_STRING, offsetof(fleet_flags, reason), "TEXT",
+     "why, for whoever looks at the node", 0, 0},
+    TEXT_ROW("by", by, "TIME", "when its jobs must be off it: 2026-12-01 18:00, tomorrow 09:00"),
+    TEXT_ROW("within", within, "DURATION", "the same, from now on: 2h"),
+    TEXT_ROW("then", then, "requeue|pause|wait",
+             "what becomes of those that still run then (default: requeue)"),
+    TEXT_ROW("zone", zone, "ZONE", "time zone of --by (default: this machine's)"),
+    {"force", 'f', ST_CLI_FLAG, offsetof(fleet_flags, force), NULL,
+     "although bookings lose their place there", 0, 0},
+    {0},
+};
+
+static int set_state_by(st_cli *cli, int argc, char **argv, const st_cli_row *options,
+                        const char *state, st_err *err)
 {
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
     ST_CLEANUP(st_body_done) st_body body = {0};
     fleet_flags f = {0};
-    int n = 0, r = begin(cli, argc, argv, state_options, 1, INT32_MAX, &f, &client, &n, err);
+    char zone[ST_CLI_ZONE_MAX];
+    int n = 0, r = begin(cli, argc, argv, options, 1, INT32_MAX, &f, &client, &n, err);
 
     st_body_put(&body, "state", state);
     st_body_put(&body, "reason", f.reason);
+    st_body_put(&body, "by", f.by);
+    if (f.by)
+        st_body_put(&body, "zone", st_when_flags_zone(&(st_when_flags){.zone = f.zone}, zone));
+    st_body_put(&body, "within", f.within);
+    st_body_put(&body, "then", f.then);
     st_body_end(&body);
     for (int i = 1; r == 0 && i <= n; i++) {
         ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
@@ -207,6 +232,11 @@ static int set_state(st_cli *cli, int argc, char **argv, const char *state, st_e
             r = st_admin_near(client, "nodes", argv[i], r, err);
     }
     return r;
+}
+
+static int set_state(st_cli *cli, int argc, char **argv, const char *state, st_err *err)
+{
+    return set_state_by(cli, argc, argv, state_options, state, err);
 }
 
 /* One request about each of the things that were named; `said` has a %s for its name. */
@@ -324,7 +354,7 @@ int st_cli_pool_remove(st_cli *cli, int argc, char **argv, st_err *err)
 
 int st_cli_node_drain(st_cli *cli, int argc, char **argv, st_err *err)
 {
-    return set_state(cli, argc, argv, "draining", err);
+    return set_state_by(cli, argc, argv, drain_options, "draining", err);
 }
 
 int st_cli_node_ready(st_cli *cli, int argc, char **argv, st_err *err)
@@ -474,8 +504,15 @@ const st_cli_verb st_cli_node_verbs[] = {
      .options = list_options, .example = "  stint node list --watch\n"},
     {"show", "Show one node", "[OPTION...] NODE", .fn = st_cli_node_show, .options = show_options,
      .example = "  stint node show node07\n"},
-    {"drain", "Take nodes out of service once their jobs have ended", "[--reason TEXT] NODE...",
-     .fn = st_cli_node_drain, .example = "  stint node drain node07 node08\n"},
+    {"drain", "Take nodes out of service once their jobs have ended", "[OPTION...] NODE...",
+     "With a time the nodes are empty by then. Their jobs are told at once when that is, and are\n"
+     "told to leave so early that notice and grace are over by then. requeue: each saves, if it\n"
+     "can, and waits for another place. pause: jobs that can be paused stay in host memory and go\n"
+     "on when the node is ready again. wait: jobs stay.\n",
+     .fn = st_cli_node_drain, .options = drain_options,
+     .example = "  stint node drain node07 node08\n"
+                "  stint node drain node07 --within 2h --reason 'new fans'\n"
+                "  stint node drain node07 --by \"tomorrow 09:00\" --then pause\n"},
     {"ready", "Take nodes back into service", "NODE...", .fn = st_cli_node_ready,
      .example = "  stint node ready node07\n"},
     {"fail", "Declare nodes failed: their jobs restart elsewhere", "[--reason TEXT] NODE...",

@@ -523,6 +523,10 @@ static void tell(st_control *ctl, const st_effect *fx, const st_live *live)
         n.state = st_job_state_name(fx->state);
         n.grants = devices_told(fx, live, grants);
         n.reason = fx->kind == ST_FX_END ? live->reason : NULL;
+        if (fx->kind == ST_FX_DRAIN) {
+            n.node = st_core_fleet(ctl->core)->nodes.v[fx->node]->name;
+            n.then = st_drain_name((st_drain_then)fx->then);
+        }
     } else if (fx->node >= 0) {
         n.name = st_core_fleet(ctl->core)->nodes.v[fx->node]->name;
         if (fx->kind == ST_FX_NODE)

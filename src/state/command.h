@@ -51,6 +51,8 @@ typedef struct st_notice {
     const char *
         grants; /* of a job that comes onto devices or leaves them: which, JSON; NULL: none, or too many */
     const char *deadline; /* of "deadline" alone: how it stands now */
+    const char *node;     /* of "drain": the node that drains; NULL: of anything else */
+    const char *then;     /* ... and what becomes of the job when its time is up */
     const char *reason;   /* of a job's end, of "data" and "neighbour": why; NULL: nothing to say */
     const st_effect *fx;  /* never NULL; of "budget" it says nothing */
     const st_notice_budget *budget;   /* of "budget" alone */
