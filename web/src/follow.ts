@@ -5,7 +5,7 @@ export type Message =
   | { kind: "event"; name: string; data: unknown };
 
 const NAMES = [
-  "queued", "start", "resume", "class", "hold", "unhold", "notify", "spare", "checkpoint", "pause", "requeue", "end", "stop",
+  "queued", "start", "resume", "class", "hold", "unhold", "notify", "spare", "checkpoint", "pause", "requeue", "end", "stop", "drain",
   "floor", "node", "budget", "anomaly", "cap", "incident", "data", "booking", "deadline", "neighbour", "reset", "overflow",
 ];
 
