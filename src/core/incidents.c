@@ -89,33 +89,21 @@ static bool listed(const st_incident *inc, uint64_t job, int32_t node)
     return false;
 }
 
-static int by_job(const void *a, const void *b)
+/* Who was there. A job with several tasks on the node is there once. */
+static void note_jobs(const st_core *core, st_incident *inc, const st_node *node)
 {
-    const st_incident_job *x = a, *y = b;
-    return x->job < y->job ? -1 : x->job > y->job;
-}
-
-/* Who was there, by id: a node that was loaded has those on it in another order. A job with several tasks on the node is there
- * once. */
-static void note_jobs(st_incident *inc, const st_node *node)
-{
-    ST_VEC(st_incident_job) here = {0};
-    for (size_t i = 0; i < node->residents.n; i++) {
-        const st_job *job = node->residents.v[i].job;
-        if (st_job_on_devices(job))
-            st_vec_push(&here, (st_incident_job){job->id, job->account, node->id});
-    }
-    if (here.n > 1)
-        qsort(here.v, here.n, sizeof *here.v, by_job);
-    for (size_t i = 0; i < here.n; i++) {
-        if (listed(inc, here.v[i].job, node->id))
+    st_due_jobs ids = {0};
+    st_node_who(node, &ids);
+    for (size_t i = 0; i < ids.n; i++) {
+        const st_job *job = st_core_find(core, ids.v[i]);
+        if (!job || !st_job_on_devices(job) || listed(inc, job->id, node->id))
             continue;
         if (inc->jobs.n >= ST_INCIDENT_JOBS)
             inc->more++;
         else
-            st_vec_push(&inc->jobs, here.v[i]);
+            st_vec_push(&inc->jobs, (st_incident_job){job->id, job->account, node->id});
     }
-    st_vec_free(&here);
+    st_vec_free(&ids);
 }
 
 /* ---- the breaker -------------------------------------------------------------------------- */
@@ -229,7 +217,7 @@ bool st_incident_fault(st_core *core, const st_node *node, const st_finding *fin
     bool noted = st_fault_weighs(finding->kind) == ST_FAULT_NOTED, take = v == TAKE && !noted;
     inc->times++;
     inc->last_ms = core->now;
-    note_jobs(inc, node);
+    note_jobs(core, inc, node);
     at->out = !noted;
     at->held = !noted && !take;
     if (!noted && !was)

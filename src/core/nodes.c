@@ -29,6 +29,22 @@ static int need_node(const st_core *core, int32_t id, st_node **ret, st_err *err
     return 0;
 }
 
+void st_node_who(const st_node *node, st_due_jobs *ret)
+{
+    for (size_t i = 0; i < node->residents.n; i++) {
+        uint64_t id = node->residents.v[i].job->id;
+        size_t at = ret->n;
+        while (at > 0 && ret->v[at - 1] > id)
+            at--;
+        if (at > 0 && ret->v[at - 1] == id)
+            continue;
+        st_vec_push(ret, id);
+        for (size_t k = ret->n - 1; k > at; k--)
+            ret->v[k] = ret->v[k - 1];
+        ret->v[at] = id;
+    }
+}
+
 static void tell(st_core *core, const st_node *node, st_effects *fx)
 {
     st_effect e = st_fx_of(core, ST_FX_NODE, NULL);

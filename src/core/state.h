@@ -461,6 +461,9 @@ void st_core_set_due(st_core *core);                /* make due_ms exact */
 /* Takes the jobs that are due by now, in order of time and id. */
 typedef ST_VEC(uint64_t) st_due_jobs;
 void st_core_take_due(st_core *core, st_due_jobs *ret);
+/* Likewise those who have something of a node, each once, by id: residents are in the order in which they came, which a
+ * save does not have. */
+void st_node_who(const st_node *node, st_due_jobs *ret);
 
 /* borrowers.c */
 void st_core_list_fresh(st_core *core, st_job *job);
