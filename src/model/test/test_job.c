@@ -11,7 +11,7 @@ static const char *const legal[ST_JOB_STATE_COUNT] = {
     /*                         PRNCZdftcS */
     [ST_JOB_PENDING] = "       .x...xxxx.", [ST_JOB_RUNNING] = "       x.x..xxxxx",
     [ST_JOB_NOTIFIED] = "      xx.x.xxxxx", [ST_JOB_CHECKPOINTING] = " x...xxxxxx",
-    [ST_JOB_PAUSED] = "        xx.....xx.", [ST_JOB_DONE] = "          ..........",
+    [ST_JOB_PAUSED] = "        xx....xxx.", [ST_JOB_DONE] = "          ..........",
     [ST_JOB_FAILED] = "        ..........", [ST_JOB_TIMEOUT] = "       ..........",
     [ST_JOB_CANCELLED] = "     ..........", [ST_JOB_STOPPING] = "      x....xxxx.",
 };
