@@ -10,6 +10,7 @@
 
 #include "api/money_metrics.h"
 #include "api/park.h"
+#include "api/services.h"
 #include "api/sessions.h"
 #include "api/state.h"
 #include "api/usages.h"
@@ -374,6 +375,17 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     }
     *ret = api;
     return 0;
+}
+
+int st_api_start(st_api *api, st_err *err)
+{
+    api->services = st_services_run_new(api);
+    return st_services_run_start(api->services, err);
+}
+
+void st_api_stop(st_api *api)
+{
+    st_services_run_free(ST_TAKE(api->services));
 }
 
 void st_api_free(st_api *api)

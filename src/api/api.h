@@ -44,6 +44,9 @@ int st_api_log_head(st_api *api, struct st_log_head *ret, st_err *err);
 
 int st_api_new(const st_api_options *options, st_api **ret, st_err *err);
 void st_api_free(st_api *api);
+/* What the API does by itself; between the start and the end of the control loop. */
+int st_api_start(st_api *api, st_err *err);
+void st_api_stop(st_api *api);
 
 /* Give it addresses (st_http_listen). */
 st_http_server *st_api_server(st_api *api);

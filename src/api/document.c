@@ -17,6 +17,7 @@ static const st_openapi_word tags[] = {
     {"images", "The catalogue of container images."},
     {"rules", "Scripts that check every submit."},
     {"accounts", "Accounts: their quota, use, plan, budget, secrets and billing details."},
+    {"services", "Services: replicas of a job behind one address."},
     {"users", "People and programs with a token."},
     {"tokens", "Tokens, and who has them."},
     {"views", "Views of the console that you saved."},

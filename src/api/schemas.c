@@ -6,13 +6,9 @@
 
 const st_schema *const *st_api_schemas(void)
 {
-    static const st_schema *const tables[] = {st_schemas_accounts,
-                                              st_schemas_calendar,
-                                              st_schemas_jobs,
-                                              st_schemas_fleet,
-                                              st_schemas_invoices,
-                                              st_schemas_money,
-                                              NULL};
+    static const st_schema *const tables[] = {
+        st_schemas_accounts, st_schemas_calendar, st_schemas_jobs,     st_schemas_fleet,
+        st_schemas_invoices, st_schemas_money,    st_schemas_services, NULL};
 
     return tables;
 }

@@ -10,5 +10,6 @@ extern const st_schema st_schemas_jobs[], st_schemas_accounts[], st_schemas_flee
 extern const st_schema st_schemas_calendar[];
 extern const st_schema st_schemas_invoices[];
 extern const st_schema st_schemas_money[];
+extern const st_schema st_schemas_services[];
 
 #endif

@@ -51,6 +51,7 @@ struct st_api {
     st_zones *zones;                    /* time zones by name */
     st_points *points;                  /* the log of checkpoints */
     struct st_money_pages *money_pages; /* api/money_metrics.h */
+    struct st_services_run *services;   /* api/services.h */
     pthread_mutex_t lock;               /* of the readers */
     ST_VEC(st_store *) readers;         /* idle connections to the store */
 };
@@ -60,6 +61,7 @@ struct st_api {
 #define ST_MAY_OWNER  ST_MAY(ST_ROLE_OWNER)
 #define ST_MAY_ADMIN  (ST_MAY_OWNER | ST_MAY(ST_ROLE_ADMIN))
 #define ST_MAY_SUBMIT (ST_MAY_ADMIN | ST_MAY(ST_ROLE_MEMBER))
+#define ST_MAY_CALL   (ST_MAY_SUBMIT | ST_MAY(ST_ROLE_CALLER))
 #define ST_MAY_AUDIT  (ST_MAY_ADMIN | ST_MAY(ST_ROLE_AUDITOR))
 #define ST_MAY_SEE    (ST_MAY_SUBMIT | ST_MAY(ST_ROLE_VIEWER) | ST_MAY(ST_ROLE_AUDITOR))
 #define ST_MAY_NODE   ST_MAY(ST_ROLE_NODE)
@@ -267,6 +269,8 @@ st_handler st_api_node_rejoin, st_api_node_labels, st_api_node_remove, st_api_po
 st_handler st_api_events, st_api_audit_list, st_api_audit_verify;
 st_handler st_api_backup, st_api_clock_get, st_api_clock_accept, st_api_restore_get,
     st_api_restore_accept;
+st_handler st_api_service_list, st_api_service_create, st_api_service_show, st_api_service_change,
+    st_api_service_restart, st_api_service_remove, st_api_service_figures;
 st_handler st_api_sizes_list, st_api_size_put, st_api_size_remove;
 st_handler st_api_classes_list, st_api_class_put, st_api_class_remove;
 st_handler st_api_images_list, st_api_image_get, st_api_image_put, st_api_image_remove;

@@ -302,7 +302,8 @@ static int user_row(void *ctx, const st_token_row *row, st_err *err)
     if (row->revoked_ms != ST_STORE_NEVER || !st_api_sees(u->l.api, u->l.call, row->account) ||
         strcmp(row->role, st_role_words[ST_ROLE_NODE]) == 0 ||
         strcmp(row->role, st_role_words[ST_ROLE_JOIN]) == 0 ||
-        strcmp(row->role, st_role_words[ST_ROLE_FEED]) == 0)
+        strcmp(row->role, st_role_words[ST_ROLE_FEED]) == 0 ||
+        strcmp(row->role, st_role_words[ST_ROLE_CALLER]) == 0)
         return 0;
     st_strbuf_addf(&key, "%s %s %s", row->account, row->user_name, row->role);
     if (st_map_get(u->seen, st_strbuf_str(&key), NULL))

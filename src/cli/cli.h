@@ -48,7 +48,7 @@ extern const st_cli_verb st_cli_node_verbs[], st_cli_pool_verbs[], st_cli_type_v
 extern const st_cli_verb st_cli_admin_verbs[], st_cli_price_verbs[], st_cli_bill_verbs[],
     st_cli_invoice_verbs[], st_cli_fleet_verbs[], st_cli_calendar_verbs[], st_cli_book_verbs[];
 extern const st_cli_verb st_cli_rule_verbs[], st_cli_size_verbs[], st_cli_image_verbs[],
-    st_cli_class_verbs[];
+    st_cli_class_verbs[], st_cli_service_verbs[];
 
 /* The verbs, one file each. */
 int st_cli_sim_run(st_cli *cli, int argc, char **argv, st_err *err);

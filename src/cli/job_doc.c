@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/quote.h"
+#include "cli/service_flags.h"
 #include "cli/when_flags.h"
 #include "spec/spec.h"
 
@@ -54,6 +55,10 @@ const st_cli_row st_cli_submit_options[] = {
     OTHER("output", 'o', ST_CLI_OUTPUT, format, "table|json", "output format (default: table)"),
     {0},
 };
+
+#define SERVICE_ROW(field, option, value, about) \
+    {option, 0, ST_CLI_STRING, offsetof(st_service_flags, field), value, about, 0, 0},
+const st_cli_row st_cli_service_options[] = {ST_SERVICE_FLAGS(SERVICE_ROW) COMMON_ROWS, {0}};
 
 const st_cli_row st_cli_run_options[] = {COMMON_ROWS, {0}};
 

@@ -10,7 +10,7 @@
 #include "base/quote.h"
 #include "base/suggest.h"
 
-#define OPTIONS_MAX 64
+#define OPTIONS_MAX 96
 #define WIDEST      34 /* of an option and its value, with what it does on the same line */
 
 static int set_output(const char *arg, const char *value, bool csv, st_cli_format *into,

@@ -156,6 +156,8 @@ const st_cli_verb st_cli_verbs[] = {
      .options = st_cli_audit_options,
      .example = "  stint audit --limit 20\n  stint audit --by ada --what token --since 7d\n"
                 "  stint audit --verify\n"},
+    {"service", "Run services: replicas behind one address, kept healthy", "COMMAND ...",
+     .sub = st_cli_service_verbs},
     {"image", "Manage the image catalogue", "COMMAND ...", .sub = st_cli_image_verbs},
     {"class", "Manage priority classes", "COMMAND ...", .sub = st_cli_class_verbs},
     {"rule", "Manage Lua scripts that check every submit", "COMMAND ...", .sub = st_cli_rule_verbs},

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/quote.h"
+#include "control/services.h"
 #include "control/state.h"
 
 #define KIND      "service_quota"
@@ -203,6 +204,16 @@ static int count_secret(void *ctx, const st_document_row *row, st_err *err)
     return 0;
 }
 
+static int count_service(void *ctx, const st_document_row *row, st_err *err)
+{
+    const char *slash = strrchr(row->name, '/');
+    ST_CLEANUP(st_freep) char *account = st_xstrndup(row->name, (size_t)(slash - row->name));
+
+    (void)err;
+    st_allowance_put(ctx, account, ST_AL_SERVICES, 1);
+    return 0;
+}
+
 static int load_limits(void *ctx, const st_document_row *row, st_err *err)
 {
     st_allowance_limits limits = st_allowance_nothing();
@@ -224,7 +235,7 @@ int st_allowed_load(st_control *ctl, st_err *err)
 {
     static const st_allowed counted[] = {ST_AL_PENDING,  ST_AL_PENDING_BYTES, ST_AL_PIECES,
                                          ST_AL_ACCOUNTS, ST_AL_MADE,          ST_AL_SIZES,
-                                         ST_AL_SECRETS};
+                                         ST_AL_SECRETS,  ST_AL_SERVICES};
     const st_tree *tree = st_core_tree(ctl->core);
     int r;
 
@@ -248,6 +259,8 @@ int st_allowed_load(st_control *ctl, st_err *err)
         r = st_store_documents(ctl->store, "size", count_size, ctl->allowance, err);
     if (r >= 0)
         r = st_store_documents(ctl->store, "secret", count_secret, ctl->allowance, err);
+    if (r >= 0)
+        r = st_store_documents(ctl->store, ST_SERVICE_KIND, count_service, ctl->allowance, err);
     if (r >= 0)
         r = st_count_views(ctl, err);
     return r < 0 ? r : 0;

@@ -595,8 +595,7 @@ int st_control_new(const st_control_options *options, st_control **ret, st_err *
     ctl->lanes = st_lanes_new();
     ctl->tallies = st_tallies_new();
     ctl->dir = st_directory_new();
-    ctl->images = st_images_new(ctl->dir);
-    ctl->classes = st_classes_new(ctl->dir);
+    st_catalogues_new(ctl);
     ctl->allowance = st_allowance_new(options->quota, options->quota_total);
     ST_ASSERT(pthread_mutex_init(&ctl->lock, NULL) == 0);
     pthread_condattr_init(&attr);
@@ -609,9 +608,7 @@ int st_control_new(const st_control_options *options, st_control **ret, st_err *
     if (r == 0)
         r = st_control_load(ctl, err);
     if (r == 0)
-        r = st_images_load(ctl->images, ctl->store, err);
-    if (r == 0)
-        r = st_classes_load(ctl->classes, ctl->store, err);
+        r = st_catalogues_load(ctl, err);
     if (r == 0) {
         st_directory_follow(ctl->dir, ctl->core); /* secrets are of accounts */
         r = st_secrets_open(ctl, err);
@@ -681,8 +678,7 @@ void st_control_free(st_control *ctl)
     st_control_unload(ctl);
     st_billing_free(ctl);
     st_store_close(ctl->store);
-    st_images_free(ctl->images);
-    st_classes_free(ctl->classes);
+    st_catalogues_free(ctl);
     st_vault_free(ctl->vault);
     st_allowance_free(ctl->allowance);
     st_directory_free(ctl->dir);

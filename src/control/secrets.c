@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/quote.h"
 #include "billing/billing.h"
+#include "control/services.h"
 #include "control/state.h"
 
 #define KIND      "secret"
@@ -489,6 +490,8 @@ static int run_rotate(st_tx *tx, st_cmd *cmd, st_err *err)
         r = st_vault_renew(ctl->vault, err);
         if (r == 0)
             r = st_tx_fault(tx, seal_secrets(ctl, tx->now, false, err), err);
+        if (r == 0)
+            r = st_services_reseal(tx, err);
         if (r == 0)
             r = st_tx_audit(tx, &c->who, "secrets.rotate", "", "", NULL, err);
         c->begun = r == 0;

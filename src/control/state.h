@@ -196,4 +196,9 @@ int st_cmd_run(st_tx *tx, st_cmd *cmd, st_err *err);
 /* loop.c */
 int st_control_snapshot(st_control *ctl, st_err *err);
 
+/* catalogues.c */
+void st_catalogues_new(st_control *ctl);
+int st_catalogues_load(st_control *ctl, st_err *err);
+void st_catalogues_free(st_control *ctl);
+
 #endif

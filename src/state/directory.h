@@ -24,7 +24,8 @@
     X(ST_ROLE_AUDITOR, "auditor", "see its account and below, and its audit log")                 \
     X(ST_ROLE_NODE, "node", "an agent: its own orders and reports")                               \
     X(ST_ROLE_JOIN, "join", "a machine: register itself as a node")                               \
-    X(ST_ROLE_FEED, "feed", "a calendar program: read the bookings of its account and below")
+    X(ST_ROLE_FEED, "feed", "a calendar program: read the bookings of its account and below")     \
+    X(ST_ROLE_CALLER, "caller", "a client: call the services of its account and below")
 typedef enum st_role {
 #define X(id, word, what) id,
     ST_ROLE_TABLE(X)

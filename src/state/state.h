@@ -136,10 +136,11 @@ struct st_control {
     st_images *images;
     st_classes *classes;
     st_allowance *allowance;
-    st_billing *billing;      /* billing/billing.h */
-    st_follower *follower;    /* control/follower.h; NULL: nobody reads */
-    st_outlooks *outlooks;    /* control/outlook.h; likewise */
-    st_series_thread *series; /* control/series.h; NULL: nothing is gathered */
+    st_billing *billing;          /* billing/billing.h */
+    st_follower *follower;        /* control/follower.h; NULL: nobody reads */
+    st_outlooks *outlooks;        /* control/outlook.h; likewise */
+    st_series_thread *series;     /* control/series.h; NULL: nothing is gathered */
+    struct st_services *services; /* control/services.h */
     st_vault *vault;
     unsigned char veil_key[16];
     int64_t epoch;

@@ -129,7 +129,7 @@ static int load_row(void *ctx, const st_document_row *row, st_err *err)
 
 int st_versions_load(st_control *ctl, st_err *err)
 {
-    static const char *const documents[] = {"size", "image", "rule"};
+    static const char *const documents[] = {"size", "image", "rule", "service"};
     loading l = {.ctl = ctl};
     int r = st_store_documents(ctl->store, "account", load_account, ctl, err);
 

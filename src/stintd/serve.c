@@ -526,6 +526,8 @@ int st_serve_start(st_serve *serve, int *ret_port, st_err *err)
         r = st_remedies_check(c->remedy, err);
     if (r == 0)
         r = st_control_start(serve->control, err);
+    if (r == 0)
+        r = st_api_start(serve->api, err);
     /* A restored store takes it when it decides again. */
     if (r == 0 && !same && st_control_restore_state(serve->control) == ST_RESTORE_NONE)
         r = set_policy(serve, err);
@@ -567,6 +569,7 @@ void st_serve_stop(st_serve *serve)
     st_api_quiet(serve->api);
     st_http_server_stop(st_api_server(serve->api), STOP_GRACE_MS);
     st_http_server_stop(st_api_agent_server(serve->api), STOP_GRACE_MS);
+    st_api_stop(serve->api);
     st_control_stop(serve->control);
 }
 
@@ -580,6 +583,7 @@ void st_serve_free(st_serve *serve)
         st_api_quiet(api);
         st_http_server_stop(st_api_server(api), 0);
         st_http_server_stop(st_api_agent_server(api), 0);
+        st_api_stop(api);
     }
     if (serve->control)
         st_control_stop(serve->control);

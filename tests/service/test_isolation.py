@@ -670,6 +670,20 @@ ROWS += [
     ("POST", "/v1/admin/rotate-secrets-key", None, OWNER_ONLY),
 ]
 
+# What a service tells of itself: by those who may call it.
+TELL = {cell: {200: 403 if cell[0] in ("viewer", "auditor") else 204, 404: 403 if cell[0] in ("viewer", "auditor") else 404}
+        .get(status, status) for cell, status in SEE.items()}
+# Before the rows that make rules, which refuse any job.
+ROWS[:0] = [
+    ("POST", "/v1/services", "new_service", SUBMIT),
+    ("GET", "/v1/services", None, READ),
+    ("GET", "/v1/services/{name}", "service", SEE),
+    ("PATCH", "/v1/services/{name}", "service", CHANGE_JOB),
+    ("POST", "/v1/services/{name}/restart", "service", CHANGE_JOB),
+    ("POST", "/v1/services/{name}/figures", "service", TELL),
+    ("DELETE", "/v1/services/{name}", "service", CHANGE_JOB),
+]
+
 PARTY = {"name": "Somebody", "address": "somewhere"}
 BODIES = {
     ("PUT", "/v1/accounts/{name}/billing"): PARTY,
@@ -682,6 +696,8 @@ BODIES = {
     ("POST", "/v1/admin/clock"): {"ahead_seconds": 0},
     ("POST", "/v1/admin/restore"): {"plan": "00"},
     ("PATCH", "/v1/bookings/{id}"): {"tasks": 1},
+    ("PATCH", "/v1/services/{name}"): {"drain": "1s"},
+    ("POST", "/v1/services/{name}/figures"): {"queue": 1},
     ("PATCH", "/v1/jobs/{id}"): {"priority": 1},
     ("PATCH", "/v1/accounts/{name}"): {"weight": 2},
     ("PATCH", "/v1/pools/{name}"): {"oversubscribe": 2},
@@ -742,6 +758,21 @@ class World:
         """One that is nobody's yet."""
         self.count += 1
         return {"type": "h100", "gpus": 1, "from": f"+{2 * self.count + 48}h", "for": "1h"}
+
+    # No node is so large: its replicas are refused, so nothing happens by itself.
+    SERVICE = {"port": 80, "job": {"gpus": 64, "command": ["serve"]}}
+
+    def service(self, place, role):
+        """ACCOUNT/NAME of one that stands in that place; "mine" is the caller's own where it may have one."""
+        account, name = self.NAMES.get(place, "own"), self.fresh("service")
+        who = self.owner
+        if place == "mine" and role in ("admin", "member"):
+            who = self.clients[role]
+        elif place == "own":
+            who = self.clients["else"]
+        if place != "unknown":
+            who.make("/v1/services", {**self.SERVICE, "name": name, "account": account})
+        return f"{account}/{name}"
 
     def fresh(self, prefix):
         self.count += 1
@@ -885,6 +916,11 @@ class World:
                 who.call("PUT", f"/v1/accounts/{name}/secrets/{key}", "a value")
         elif how == "backup":
             body = {"file": self.fresh("copy")}
+        elif how == "new_service":
+            body = {**self.SERVICE, "name": self.fresh("service"), "account": name}
+        elif how == "service":
+            name = self.service(place, role)
+            path = path.replace("{name}", name.replace("/", "%2F"))
         path = path.replace("{id}", name or "").replace("{name}", name or "")
         return path, body, name
 

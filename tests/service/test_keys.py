@@ -22,6 +22,7 @@ WITHOUT = {
     "/v1/prices/check": "asks",
     "/v1/admin/reconcile": "asks",
     "/v1/agent/status": "says how things stand",
+    "/v1/services/{name}/figures": "says how things stand",
     "/v1/agent/logs/{job}/{stay}/{task}": "has an offset",
     "/v1/agent/register": "proves a challenge of one use",
 }
@@ -59,6 +60,8 @@ def rows(owner):
     credit = {"amount": "1", "reason": "r", "confirm": True}
     book = {"account": "team", "type": "h100", "gpus": 8, "from": "2027-06-01", "for": "1h", "confirm": True}
     prices = {"prices": "p1", "gpu": {"*": {"reserved": 1, "burst": 2}}}
+    # No node is so large: it is there, and nothing happens by itself.
+    service = {"name": "chat", "account": "team", "port": 80, "job": {"gpus": 64, "command": ["serve"]}}
     eve = {"user": "eve", "role": "member", "account": "team"}
     return [
         ("/v1/jobs", None, job, {**job, "name": "k"}, listed("/v1/jobs", "jobs")),
@@ -68,6 +71,8 @@ def rows(owner):
         ("/v1/prices", None, prices, {**prices, "prices": "p2"}, listed("/v1/prices", "prices")),
         ("/v1/bookings", None, book, {**book, "gpus": 16}, listed("/v1/bookings?all=true", "bookings")),
         ("/v1/bookings/{id}/confirm", f"/v1/bookings/{quote}/confirm", None, None, audited),
+        ("/v1/services", None, service, {**service, "port": 81}, listed("/v1/services", "services")),
+        ("/v1/services/{name}/restart", "/v1/services/team%2Fchat/restart", None, None, audited),
         ("/v1/calendar/feeds", None, None, None, audited),
         ("/v1/tokens", None, eve, {**eve, "user": "bob"}, listed("/v1/tokens", "tokens")),
         ("/v1/types", None, {"name": "h200"}, {"name": "t1", "vram": 80}, listed("/v1/types", "types")),
