@@ -271,6 +271,12 @@ static const st_query_row secret_query[] = {
      .about = "let jobs of accounts below use it too (default: false)"},
     {0},
 };
+static const st_query_row notices_query[] = {
+    {.name = "account",
+     .type = ST_QUERY_TEXT,
+     .about = "notices of this account and those below it (default: yours)"},
+    {0},
+};
 static const st_query_row incidents_query[] = {
     {.name = "node", .type = ST_QUERY_TEXT, .about = "of this node alone"},
     {.name = "job", .type = ST_QUERY_TEXT, .about = "of nodes that this job was on"},
@@ -443,6 +449,20 @@ static const st_route routes[] = {
      secret_query, "SecretValue", "SecretRef", 200},
     WRITE("DELETE", "/v1/accounts/{name}/secrets/{key}", ST_MAY_SUBMIT, 0, st_api_secret_remove,
           "removeSecret", "Remove a secret; later starts of jobs do not get it", NULL, NULL, 204),
+    READ("/v1/notices", ST_MAY_SEE, st_api_notices_list, "listNotices",
+         "List notices by webhook and mail of your account and those below it", notices_query,
+         "NoticeList"),
+    READ("/v1/accounts/{name}/notices/{key}", ST_MAY_SEE, st_api_notice_get, "getNotice",
+         "Show a notice and what came of its last deliveries", NULL, "Notice"),
+    WRITE("PUT", "/v1/accounts/{name}/notices/{key}", ST_MAY_SUBMIT, 0, st_api_notice_add,
+          "addNotice",
+          "Be told by webhook or mail what jobs, budgets and bookings do; only this answer has the "
+          "secret that webhooks are signed with",
+          "NoticeSpec", "NewNotice", 200),
+    WRITE("DELETE", "/v1/accounts/{name}/notices/{key}", ST_MAY_SUBMIT, 0, st_api_notice_remove,
+          "removeNotice", "Remove a notice and its deliveries that wait", NULL, NULL, 204),
+    WRITE("POST", "/v1/accounts/{name}/notices/{key}/test", ST_MAY_SUBMIT, 0, st_api_notice_test,
+          "testNotice", "Send a test to where a notice goes", NULL, "NoticeTest", 200),
     READ("/v1/accounts/{name}/budget", ST_MAY_SEE, st_api_budget_get, "getBudget",
          "Show what is spent, on hold and left this month", NULL, "Budget"),
     WRITE("POST", "/v1/accounts/{name}/credits", ST_MAY_OWNER, 0, st_api_credit_make,

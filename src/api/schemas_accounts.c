@@ -3,6 +3,15 @@
  */
 #include "api/schemas.h"
 
+#define NOTICE_WORDS \
+    "[\"start\", \"end\", \"fail\", \"preempt\", \"budget\", \"incident\", \"booking\"]"
+#define NOTICE_FIELDS                                                                           \
+    "\"name\": {\"type\": \"string\"}, \"account\": {\"type\": \"string\"}, \"by\": "           \
+    "{\"type\": \"string\"}, \"on\": {\"type\": \"array\", \"items\": {\"type\": "              \
+    "\"string\"}}, \"jobs\": {\"type\": \"string\"}, \"by_way_of\": {\"type\": \"string\"}, "   \
+    "\"to\": {\"type\": \"string\", \"description\": \"of a webhook its host\"}, \"created\": " \
+    "{\"type\": [\"string\", \"null\"], \"format\": \"date-time\"}"
+
 const st_schema st_schemas_accounts[] = {
     {"Identity", "{\"type\": \"object\", \"properties\": {\"user\": {\"type\": \"string\"}, "
                  "\"account\": {\"type\": \"string\"}, \"role\": {\"type\": \"string\"}, "
@@ -180,6 +189,36 @@ const st_schema st_schemas_accounts[] = {
      "[\"string\", \"null\"], \"format\": \"date-time\"}, \"changed\": {\"type\": [\"string\", "
      "\"null\"], \"format\": \"date-time\"}, \"by\": {\"type\": \"string\"}}, \"required\": "
      "[\"name\", \"account\", \"below\"]}}}, \"required\": [\"secrets\"]}"},
+    {"NoticeSpec",
+     "{\"type\": \"object\", \"properties\": {\"webhook\": {\"type\": \"string\", "
+     "\"description\": \"an https:// address of a host that the site lists\"}, \"mail\": "
+     "{\"type\": \"string\", \"description\": \"or a mail address in a domain that the site "
+     "lists\"}, \"on\": {\"type\": \"array\", \"items\": {\"type\": \"string\", "
+     "\"enum\": " NOTICE_WORDS
+     "}, \"description\": \"default: end, fail and preempt\"}, \"jobs\": {\"type\": "
+     "\"string\", \"enum\": [\"mine\", \"all\"], \"description\": \"yours, or all of the account "
+     "and those below it; default: mine\"}}, \"additionalProperties\": false}"},
+    {"NewNotice",
+     "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, \"account\": "
+     "{\"type\": \"string\"}, \"secret\": {\"type\": \"string\", \"description\": \"signs "
+     "webhooks; shown once\"}}, \"required\": [\"name\", \"account\"]}"},
+    {"NoticeTest",
+     "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, \"account\": "
+     "{\"type\": \"string\"}, \"delivery\": {\"type\": \"string\"}}, \"required\": [\"name\", "
+     "\"account\", \"delivery\"]}"},
+    {"NoticeList",
+     "{\"type\": \"object\", \"properties\": {\"notices\": {\"type\": \"array\", \"items\": "
+     "{\"type\": \"object\", \"properties\": {" NOTICE_FIELDS "}, \"required\": [\"name\", "
+     "\"account\", \"on\", \"to\"]}}}, \"required\": [\"notices\"]}"},
+    {"Notice",
+     "{\"type\": \"object\", \"properties\": {" NOTICE_FIELDS
+     ", \"deliveries\": {\"type\": \"array\", \"items\": {\"type\": \"object\", \"properties\": "
+     "{\"id\": {\"type\": \"string\"}, \"state\": {\"type\": \"string\", \"enum\": "
+     "[\"delivered\", \"waiting\", \"failed\", \"dropped\"]}, \"tries\": {\"type\": "
+     "\"integer\"}, \"status\": {\"type\": \"integer\", \"description\": \"of the answer; 0: "
+     "there was none\"}, \"text\": {\"type\": \"string\"}, \"changed\": {\"type\": "
+     "[\"string\", \"null\"], \"format\": \"date-time\"}}, \"required\": [\"id\", \"state\", "
+     "\"tries\"]}}}, \"required\": [\"name\", \"account\", \"on\", \"to\", \"deliveries\"]}"},
     {"Rotated", "{\"type\": \"object\", \"properties\": {\"key\": {\"type\": \"string\", "
                 "\"description\": \"the new key's id, not the key\"}, \"documents\": {\"type\": "
                 "\"integer\"}}, \"required\": [\"key\", \"documents\"]}"},

@@ -26,6 +26,8 @@ static void add_row(void *ctx, const st_secret *s)
     listing *l = ctx;
     bool sees = st_api_sees(l->api, l->call, s->account);
 
+    if (strchr(s->name, '/')) /* a notice's */
+        return;
     st_strbuf_add(&l->out, l->n++ > 0 ? ",{" : "{");
     st_out_text(&l->out, "name", s->name);
     st_out_text(&l->out, "account", sees ? s->account : "");

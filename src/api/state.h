@@ -277,6 +277,8 @@ st_handler st_api_images_list, st_api_image_get, st_api_image_put, st_api_image_
 st_handler st_api_rules_list, st_api_rule_put, st_api_rule_remove, st_api_rule_check;
 st_handler st_api_array_get, st_api_array_cancel;
 st_handler st_api_secrets_list, st_api_secret_put, st_api_secret_remove, st_api_secrets_rotate;
+st_handler st_api_notices_list, st_api_notice_get, st_api_notice_add, st_api_notice_remove,
+    st_api_notice_test;
 st_handler st_api_join_make, st_api_agent_register, st_api_agent_desired, st_api_agent_status;
 st_handler st_api_agent_logs, st_api_agent_challenge;
 st_handler st_api_prices_check;

@@ -43,7 +43,7 @@ typedef struct st_cli_verb {
 /* Tables of verbs end with a row of NULLs. */
 extern const st_cli_verb st_cli_verbs[], st_cli_sim_verbs[];
 extern const st_cli_verb st_cli_account_verbs[], st_cli_token_verbs[], st_cli_user_verbs[];
-extern const st_cli_verb st_cli_secret_verbs[], st_cli_witness_verbs[];
+extern const st_cli_verb st_cli_notice_verbs[], st_cli_secret_verbs[], st_cli_witness_verbs[];
 extern const st_cli_verb st_cli_node_verbs[], st_cli_pool_verbs[], st_cli_type_verbs[];
 extern const st_cli_verb st_cli_admin_verbs[], st_cli_price_verbs[], st_cli_bill_verbs[],
     st_cli_invoice_verbs[], st_cli_fleet_verbs[], st_cli_calendar_verbs[], st_cli_book_verbs[];

@@ -127,6 +127,8 @@ const st_cli_verb st_cli_verbs[] = {
     {"price", "Manage price books", "COMMAND ...", .sub = st_cli_price_verbs},
     {"account", "Manage accounts and quotas", "COMMAND ...", .sub = st_cli_account_verbs},
     {"token", "Manage tokens", "COMMAND ...", .sub = st_cli_token_verbs},
+    {"notice", "Be told by webhook or mail what jobs, budgets and bookings do", "COMMAND ...",
+     .sub = st_cli_notice_verbs},
     {"secret", "Manage the secrets of an account", "COMMAND ...", .sub = st_cli_secret_verbs},
     {"user", "List users", "COMMAND ...", .sub = st_cli_user_verbs},
     {"fleet", "Show what the fleet cost and where it was idle (owners)", "COMMAND ...",

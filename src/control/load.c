@@ -406,6 +406,8 @@ int st_control_load(st_control *ctl, st_err *err)
         r = load_last_token(ctl, err);
     if (r == 0)
         r = st_bookings_load(ctl, err);
+    if (r == 0 && ctl->lanes)
+        r = st_notices_load(ctl, err);
     if (r == 0)
         r = st_mark_load(ctl, err);
     if (r == 0 && ctl->lanes)
@@ -431,6 +433,7 @@ void st_control_unload(st_control *ctl)
     st_idmap_free(ST_TAKE(ctl->heads));
     st_strbuf_done(&ctl->whole);
     st_map_free(ST_TAKE(ctl->versions));
+    st_noticers_free(ctl);
 }
 
 int st_control_open_copy(st_store *store, st_control **ret, st_err *err)

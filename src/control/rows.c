@@ -297,6 +297,8 @@ int st_rows_write(st_tx *tx, st_err *err)
     for (size_t i = 0; r == 0 && i < tx->fx.list.n; i++)
         if (tx->fx.list.v[i].kind == ST_FX_NODE)
             r = st_node_follow(tx, &tx->fx.list.v[i], err);
+    if (r == 0)
+        r = st_notices_follow(tx, err);
     for (size_t i = 0; r == 0 && i < ctl->dirty.n; i++) {
         st_live *live = ctl->dirty.v[i];
         st_job_row row;
@@ -575,6 +577,7 @@ void st_rows_tell(st_tx *tx)
         if (live)
             count(ctl, fx, live);
     }
+    st_notices_out(ctl);
 }
 
 void st_rows_forget_ended(st_control *ctl)

@@ -347,6 +347,7 @@ static int run_secret(st_tx *tx, st_cmd *cmd, st_err *err)
     st_control *ctl = tx->ctl;
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     ST_CLEANUP(st_freep) char *kept = kept_name(c->account, c->name);
+    bool inner = strchr(c->name, '/'); /* a part of something else, which is in the audit log */
     st_secret there = {0};
     st_document_row row;
     int64_t owner = -1;
@@ -376,8 +377,9 @@ static int run_secret(st_tx *tx, st_cmd *cmd, st_err *err)
         st_tx_fault(tx, r, err);
         if (r == 0)
             st_allowance_release(ctl->allowance, c->account, ST_AL_SECRETS, 1);
-        return r < 0 ? r
-                     : st_tx_audit(tx, &c->who, "secret.remove", c->account, c->name, NULL, err);
+        return r < 0 || inner
+                   ? r
+                   : st_tx_audit(tx, &c->who, "secret.remove", c->account, c->name, NULL, err);
     }
     int64_t before = c->created ? 0 : there.version;
     const st_vault_place place = place_of(owner, c->name, before + 1);
@@ -393,7 +395,7 @@ static int run_secret(st_tx *tx, st_cmd *cmd, st_err *err)
                           .below = c->below,
                           .sealed = c->sealed.s};
     r = write_secret(tx, &c->kept, before, err);
-    if (r == 0)
+    if (r == 0 && !inner)
         r = st_tx_audit(tx, &c->who, "secret.put", c->account, c->name,
                         c->below ? "{\"below\":true}" : NULL, err);
     return r;

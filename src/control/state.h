@@ -171,6 +171,12 @@ void st_restoring_end(st_control *ctl);
 /* Another job at this moment would be more than can be told from those of a lost history. */
 int st_restoring_room(const st_tx *tx, st_err *err);
 
+/* notices.c; and what a transaction has to tell: as its rows, and once it is durable. */
+int st_notices_load(st_control *ctl, st_err *err);
+void st_noticers_free(st_control *ctl);
+int st_notices_follow(st_tx *tx, st_err *err);
+void st_notices_out(st_control *ctl);
+
 /* prune.c: what is too old goes, a little at a time. */
 void st_prune(st_tx *tx);
 

@@ -15,6 +15,8 @@ typedef struct st_control st_control;
 typedef struct st_tx st_tx;
 typedef struct st_cmd st_cmd;
 
+struct st_outgoing; /* control/notices.h */
+
 /* ---- what happened, for listeners ------------------------------------------------------- */
 
 /* A threshold of an account's budget or cap that its spending has passed. */
@@ -106,6 +108,8 @@ typedef struct st_control_options {
     void (*log)(void *ctx, const char *line);          /* key=value, without time */
     void (*listen)(void *ctx,
                    const st_notice *n); /* from the loop, after the commit; may be NULL */
+    void (*deliver)(void *ctx,
+                    const struct st_outgoing *o); /* likewise: a delivery (control/notices.h) */
     void *ctx;
     st_engine *engine;
     /* Of an organisation, and of the cluster; NULL: as the table has it. */

@@ -42,6 +42,7 @@ typedef struct st_billing st_billing;
 typedef struct st_follower st_follower;
 typedef struct st_outlooks st_outlooks;
 typedef struct st_series_thread st_series_thread;
+typedef struct st_noticers st_noticers;
 
 /* What is known beside the core and the follower must know as well: a number and a text. */
 typedef struct st_aside {
@@ -141,6 +142,7 @@ struct st_control {
     st_outlooks *outlooks;        /* control/outlook.h; likewise */
     st_series_thread *series;     /* control/series.h; NULL: nothing is gathered */
     struct st_services *services; /* control/services.h */
+    st_noticers *notices;         /* control/notices.h; NULL: nobody is told anything */
     st_vault *vault;
     unsigned char veil_key[16];
     int64_t epoch;

@@ -88,6 +88,24 @@
       "journal (stint node remedies) says what would be done")                                    \
     X("remedy_timeout", ST_F_DURATION, remedy_timeout_ms, "10m", 1000, 86400000,                  \
       "time after which that program is killed")                                                  \
+    X("notice_hosts", ST_F_TEXT, notice_hosts, "none", 0, 0,                                      \
+      "hosts that webhooks of notices may go to: hooks.example.com, *.example.com, "              \
+      "host:8443, http://host:8080")                                                              \
+    X("notice_networks", ST_F_TEXT, notice_networks, "none", 0, 0,                                \
+      "private networks that these hosts may be in: 10.2.0.0/16; without it only public "         \
+      "addresses are connected to")                                                               \
+    X("notice_ca", ST_F_TEXT, notice_ca, "none", 0, 0,                                            \
+      "file of the certificates (PEM) by which these hosts are known (default: the system's)")    \
+    X("notice_mail", ST_F_TEXT, notice_mail, "none", 0, 0,                                        \
+      "mail server: smtp://mail.example.com:25 or smtps://mail.example.com")                      \
+    X("notice_mail_login", ST_F_TEXT, notice_mail_login, "none", 0, 0,                            \
+      "file with USER:PASSWORD for the mail server, which must then have TLS")                    \
+    X("notice_mail_from", ST_F_TEXT, notice_mail_from, "none", 0, 0, "sender of these mails")     \
+    X("notice_mail_domains", ST_F_TEXT, notice_mail_domains, "none", 0, 0,                        \
+      "domains that mail may go to: example.com, example.org")                                    \
+    X("notice_retry", ST_F_DURATION, notice_retry_ms, "10s", 100, 3600000,                        \
+      "pause after the first attempt at a delivery that failed; it doubles, up to an hour")       \
+    X("notice_keep", ST_F_DURATION, notice_keep_ms, "1d", 1000, 0, "how long one is tried")       \
     X("backup_dir", ST_F_TEXT, backup_dir, "none", 0, 0,                                          \
       "directory for stint admin backup (default: backups beside the store)")                     \
     X("secrets_key", ST_F_TEXT, secrets_key, "none", 0, 0,                                        \
@@ -145,6 +163,8 @@ void st_config_init(st_config *config)
                           .anomaly_floor = 100,
                           .anomaly_days = 14,
                           .remedy_timeout_ms = 600000,
+                          .notice_retry_ms = 10000,
+                          .notice_keep_ms = INT64_C(86400) * 1000,
                           .credit_alone = ST_UNSET,
                           .policy = st_policy_default(),
                           .quota = st_allowance_default(),

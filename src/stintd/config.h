@@ -35,6 +35,10 @@ typedef struct st_config {
     const char *secrets_key; /* likewise */
     const char *remedy;      /* the site's program that mends nodes; NULL: none */
     int64_t remedy_timeout_ms;
+    /* Where notices may go (courier/courier.h); NULL: nowhere. */
+    const char *notice_hosts, *notice_networks, *notice_ca;
+    const char *notice_mail, *notice_mail_login, *notice_mail_from, *notice_mail_domains;
+    int64_t notice_retry_ms, notice_keep_ms;
     const char *backup_dir; /* NULL: backups/ beside the store */
     st_policy policy;
     st_allowance_limits quota, quota_total; /* of an organisation, of the cluster */

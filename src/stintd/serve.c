@@ -18,6 +18,7 @@
 #include "control/restore.h"
 #include "engine/native.h"
 #include "stintd/clock.h"
+#include "stintd/deliver.h"
 #include "stintd/remedy.h"
 #include "stintd/witness.h"
 
@@ -35,6 +36,8 @@ struct st_serve {
     st_api *api;
     st_witness *witness; /* NULL: none */
     st_remedies *remedies;
+    st_courier *courier; /* where notices may go */
+    st_deliverer *deliverer;
 };
 
 /* Everything that is decided or counted goes by this. */
@@ -131,6 +134,14 @@ static void heard(void *ctx, const st_notice *notice)
 
     if (serve->api)
         st_api_notice(serve->api, notice);
+    st_notices_hear(serve->control, notice);
+}
+
+static void deliver(void *ctx, const st_outgoing *o)
+{
+    st_serve *serve = ctx;
+
+    st_deliverer_take(serve->deliverer, o);
 }
 
 static void reported(void *ctx, const st_report *report)
@@ -281,6 +292,20 @@ static int make_engine(st_serve *serve, st_err *err)
     return 0;
 }
 
+static int make_courier(st_serve *serve, st_err *err)
+{
+    const st_config *c = &serve->config;
+    const st_courier_options options = {.hosts = c->notice_hosts,
+                                        .networks = c->notice_networks,
+                                        .ca = c->notice_ca,
+                                        .smtp = c->notice_mail,
+                                        .smtp_login = c->notice_mail_login,
+                                        .from = c->notice_mail_from,
+                                        .domains = c->notice_mail_domains};
+
+    return st_courier_new(&options, &serve->courier, err);
+}
+
 int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
 {
     st_serve *serve = st_xcalloc(1, sizeof *serve);
@@ -293,6 +318,8 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
     place_of(serve, NULL, ".", &serve->spool);
     if (r == 0)
         r = make_engine(serve, err);
+    if (r == 0)
+        r = make_courier(serve, err);
     if (r == 0) {
         serve->engine->report = reported;
         serve->engine->ctx = serve;
@@ -303,6 +330,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
             .clock_mark = clock_mark,
             .log = log_line,
             .listen = heard,
+            .deliver = deliver,
             .ctx = serve,
             .engine = serve->engine,
             .snap_rows = config->snapshot_rows,
@@ -327,6 +355,12 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
         if (r == 0)
             begin_clock(serve);
     }
+    if (r == 0)
+        serve->deliverer =
+            st_deliverer_new(&(st_deliver_options){.control = serve->control,
+                                                   .courier = serve->courier,
+                                                   .retry_ms = config->notice_retry_ms,
+                                                   .keep_ms = config->notice_keep_ms});
     if (r == 0) {
         const st_api_options options = {
             .control = serve->control,
@@ -334,6 +368,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
             .clock_off = clock_off,
             .clock_accept = clock_accept,
             .ctx = serve,
+            .courier = serve->courier,
             .native = serve->native,
             .logs = serve->logs,
             .log_keep_ms = config->log_keep_ms,
@@ -543,6 +578,8 @@ int st_serve_start(st_serve *serve, int *ret_port, st_err *err)
         r = st_witness_new(c->witness, serve->api, log_line, NULL, &serve->witness, err);
     if (r == 0)
         r = st_remedies_new(serve, c->remedy, c->remedy_timeout_ms, &serve->remedies, err);
+    if (r == 0)
+        r = st_deliverer_start(serve->deliverer, err);
     return r;
 }
 
@@ -557,6 +594,7 @@ void st_serve_reload(st_serve *serve)
 
 static void end_witness(st_serve *serve)
 {
+    st_deliverer_stop(serve->deliverer);
     st_remedies_free(serve->remedies);
     serve->remedies = NULL;
     st_witness_free(serve->witness);
@@ -587,6 +625,7 @@ void st_serve_free(st_serve *serve)
     }
     if (serve->control)
         st_control_stop(serve->control);
+    st_deliverer_free(serve->deliverer);
     serve->api = NULL;
     st_api_free(api);
     st_control_free(serve->control);
@@ -595,6 +634,7 @@ void st_serve_free(st_serve *serve)
     st_logs_free(serve->logs);
     st_strbuf_done(&serve->backups);
     st_strbuf_done(&serve->spool);
+    st_courier_free(serve->courier);
     st_clock_free(serve->clock);
     free(serve);
 }

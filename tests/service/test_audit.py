@@ -129,7 +129,7 @@ def filters(world):
 
 
 def run(program):
-    stintd = Stintd(program)
+    stintd = Stintd(program, more=isolation.NOTICES)
     try:
         world = isolation.World(stintd)
         n = every_change_leaves_a_row(world)

@@ -683,6 +683,16 @@ ROWS[:0] = [
     ("POST", "/v1/services/{name}/figures", "service", TELL),
     ("DELETE", "/v1/services/{name}", "service", CHANGE_JOB),
 ]
+TEST_NOTICE = {key: 200 if was == 204 else was for key, was in REMOVE_SECRET.items()}
+ROWS += [
+    ("GET", "/v1/notices", "account_query", SEE),
+    ("GET", "/v1/accounts/{name}/notices/{key}", "notice", SEE),
+    ("PUT", "/v1/accounts/{name}/notices/{key}", "new_notice", PUT_SECRET),
+    ("DELETE", "/v1/accounts/{name}/notices/{key}", "notice", REMOVE_SECRET),
+    ("POST", "/v1/accounts/{name}/notices/{key}/test", "notice", TEST_NOTICE),
+]
+NOTICES = "notice_hosts: 127.0.0.1:9\n"
+NOTICE = {"webhook": "https://127.0.0.1:9/x"}
 
 PARTY = {"name": "Somebody", "address": "somewhere"}
 BODIES = {
@@ -914,6 +924,13 @@ class World:
             if how == "secret" and place != "unknown":
                 who = self.clients[role] if place == "mine" else self.owner
                 who.call("PUT", f"/v1/accounts/{name}/secrets/{key}", "a value")
+        elif how in ("new_notice", "notice"):
+            name = "own" if place == "mine" else name
+            key, body = self.fresh("notice"), NOTICE if how == "new_notice" else None
+            path = path.replace("{key}", key)
+            if how == "notice" and place != "unknown":
+                who = self.clients[role] if place == "mine" else self.owner
+                who.call("PUT", f"/v1/accounts/{name}/notices/{key}", NOTICE)
         elif how == "backup":
             body = {"file": self.fresh("copy")}
         elif how == "new_service":
@@ -1090,7 +1107,7 @@ def check_money(world):
 
 
 def run(program):
-    stintd = Stintd(program)
+    stintd = Stintd(program, more=NOTICES)
     try:
         world = World(stintd)
         there, listed = operations(stintd), {(m, p) for m, p, _, _ in ROWS}

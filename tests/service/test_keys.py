@@ -55,6 +55,7 @@ def audited(owner):
 
 def rows(owner):
     """(path of the document, path, body, another body, what it changes)"""
+    check(owner.call("PUT", "/v1/accounts/team/notices/n", {"webhook": "https://127.0.0.1:9/x"}).status == 200, "a notice")
     quote = owner.make("/v1/bookings", {"account": "team", "type": "h100", "gpus": 8, "from": "+40h", "for": "1h"})["id"]
     job = {"name": "j", "account": "team", "user": "u", "gpus": 0, "cpu": 1, "sim": {"run": "7d"}}
     credit = {"amount": "1", "reason": "r", "confirm": True}
@@ -73,6 +74,7 @@ def rows(owner):
         ("/v1/bookings/{id}/confirm", f"/v1/bookings/{quote}/confirm", None, None, audited),
         ("/v1/services", None, service, {**service, "port": 81}, listed("/v1/services", "services")),
         ("/v1/services/{name}/restart", "/v1/services/team%2Fchat/restart", None, None, audited),
+        ("/v1/accounts/{name}/notices/{key}/test", "/v1/accounts/team/notices/n/test", None, None, audited),
         ("/v1/calendar/feeds", None, None, None, audited),
         ("/v1/tokens", None, eve, {**eve, "user": "bob"}, listed("/v1/tokens", "tokens")),
         ("/v1/types", None, {"name": "h200"}, {"name": "t1", "vram": 80}, listed("/v1/types", "types")),
@@ -138,7 +140,7 @@ def a_failure_is_none(stintd):
 
 
 def run(program):
-    stintd = Stintd(program)
+    stintd = Stintd(program, more="notice_hosts: 127.0.0.1:9\n")
     try:
         owner = stintd.owner
         fleet(owner)
