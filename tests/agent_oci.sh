@@ -82,7 +82,7 @@ trap 'echo $n >/data/progress; echo saved $n; exit 0' TERM
 echo "going on from $n"
 while [ $n -lt 600 ]; do n=$((n + 1)); sleep 0.1; done
 END
-submit --name saver --gpus 8 --tasks 2 --on-preempt checkpoint --limit 10m -- sh -c "$(cat "$tmp/saver.sh")"
+submit --name saver --gpus 8 --tasks 2 --network none --on-preempt checkpoint --limit 10m -- sh -c "$(cat "$tmp/saver.sh")"
 saver=$job
 writes "$saver" 'going on from 0'
 sleep 1

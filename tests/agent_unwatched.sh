@@ -49,7 +49,7 @@ EOF
 # Eight of its sixteen GPUs are borrowed, and their owner wants them back.
 start_agent u2 --exec oci
 node_becomes u2 ready
-submit --name told --tasks 2 --gpus 8 --on-preempt checkpoint --notify-signal USR1 -- sh -c "$(cat "$tmp/told.sh")"
+submit --name told --tasks 2 --gpus 8 --network none --on-preempt checkpoint --notify-signal USR1 -- sh -c "$(cat "$tmp/told.sh")"
 told=$job
 becomes "$told" running
 writes "$told" '^up$'

@@ -36,6 +36,7 @@ typedef struct st_agent_conf {
     const char *metrics;  /* ADDRESS:PORT; NULL: none */
     int64_t cpu_m, ram_mib; /* what jobs may have; 0: what there is */
     int64_t data_mib;       /* what a tenant may have in /data; 0: see agent/storage.h */
+    int64_t segment_port;   /* UDP, the same on all nodes */
     int64_t images_mib;     /* for unpacked images; 0: see run/run.h */
     int64_t image_ms;       /* to read and unpack one; 0: see run/run.h */
     int64_t stop_grace_ms;  /* between a task's signal and its end */

@@ -10,8 +10,9 @@
 #include "base/num.h"
 #include "health/health.h"
 #include "neighbour/neighbour.h"
+#include "run/run.h"
 
-typedef enum { KIND_TEXT, KIND_COUNT, KIND_MILLI, KIND_MIB, KIND_TIME, KIND_FLAG } kind;
+typedef enum { KIND_TEXT, KIND_COUNT, KIND_PORT, KIND_MILLI, KIND_MIB, KIND_TIME, KIND_FLAG } kind;
 
 /* X(option, kind, field, what follows it, meaning) */
 #define OPTION_TABLE(X)                                                                         \
@@ -26,6 +27,8 @@ typedef enum { KIND_TEXT, KIND_COUNT, KIND_MILLI, KIND_MIB, KIND_TIME, KIND_FLAG
     X("--name", KIND_TEXT, name, "NAME", "node name (default: hostname)")                       \
     X("--address", KIND_TEXT, address, "ADDRESS",                                               \
       "address at which other nodes reach this one (default: the one stintd sees)")             \
+    X("--segment-port", KIND_PORT, segment_port, "PORT",                                        \
+      "UDP port between nodes for networks of tenants, the same on all nodes (default: 14789)") \
     X("--rack", KIND_TEXT, rack, "NAME", "rack of the node")                                    \
     X("--block", KIND_TEXT, block, "NAME", "block of the network fabric")                       \
     X("--zone", KIND_TEXT, zone, "NAME", "zone of the node")                                    \
@@ -114,6 +117,9 @@ static int set(const struct option *o, const char *value, st_agent_conf *conf, s
     case KIND_COUNT:
         r = st_parse_i64(value, 1, 10000, (int64_t *)at, err);
         break;
+    case KIND_PORT:
+        r = st_parse_i64(value, 1, 65535, (int64_t *)at, err);
+        break;
     case KIND_MILLI:
         r = st_parse_milli(value, 1, INT64_C(1) << 40, (int64_t *)at, err);
         break;
@@ -163,6 +169,7 @@ int st_agent_conf_read(int argc, char **argv, st_agent_conf *ret, FILE *out, st_
                        .settings = "manage",
                        .xids = "",
                        .sim_nodes = 1,
+                       .segment_port = ST_RUN_SEGMENT_PORT,
                        .stop_grace_ms = 10000};
 
     for (int i = 0; i < argc; i++) {

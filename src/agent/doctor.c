@@ -266,6 +266,8 @@ int st_agent_doctor(const st_agent_conf *conf, FILE *out)
         row(out, found[i].verdict, found[i].name, found[i].text, found[i].fix);
     if (st_run_probe_bad(found, n))
         ok = false;
+    st_run_probe_segments(conf->address, &found[0]);
+    row(out, found[0].verdict, found[0].name, found[0].text, found[0].fix);
     check_cpus(out);
     check_limit(conf, out);
     ok = check_gpus(conf, out) && ok;

@@ -45,6 +45,7 @@ typedef struct st_launch {
     bool sim_gpus;                /* there are no device files */
     const st_storage *data_limit; /* of /data, for the file system to keep; NULL: it does not */
     const char *dir;              /* the node's folder */
+    int64_t segment_port;         /* of UDP, for networks of tenants that reach other nodes */
 } st_launch;
 
 typedef struct st_exec_ops {

@@ -175,6 +175,7 @@ typedef struct st_host {
     int64_t foreign_ms;      /* boot clock: since when somebody else is on a GPU; 0: nobody is */
     ST_VEC(st_task) leaving; /* those a worker removes, or is about to */
     bool removing;           /* it does */
+    int64_t segments_ms;     /* when networks are looked at again */
     int64_t now_ms;          /* boot clock: when this turn began */
     st_notices *notices;     /* NULL: there are none */
     bool fenced;             /* tasks were killed because the lease had ended */
@@ -325,6 +326,8 @@ bool st_host_remove(st_host *h, const st_task *t);
 void st_host_remove_begin(st_host *h);
 /* Has removed what earlier versions left. */
 void st_host_tidy(st_host *h);
+/* segments.c: networks of tenants that reach other nodes. */
+void st_host_segments(st_host *h, int64_t now_ms);
 
 /* sweep.c */
 bool st_sweep_parse(const char *name, st_task *ret);

@@ -3,6 +3,7 @@
  */
 #include "agent/launch.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <sodium.h>
 #include <stdarg.h>
@@ -18,12 +19,13 @@
 #include "base/mem.h"
 #include "guard/abi.h"
 
-#define PORT_FIRST   20000
-#define PORT_SPREAD  10000
-#define GRACE_MS     INT64_C(10000)
-#define ENV_MAX      512
-#define CDI_FILE     "/etc/cdi/nvidia.json"
-#define CDI_FILE_RUN "/var/run/cdi/nvidia.json"
+#define PORT_FIRST    20000
+#define PORT_SPREAD   10000
+#define GRACE_MS      INT64_C(10000)
+#define ENV_MAX       512
+#define ADDRESSES_MAX 32768 /* of a variable; a kernel takes no more than four times that */
+#define CDI_FILE      "/etc/cdi/nvidia.json"
+#define CDI_FILE_RUN  "/var/run/cdi/nvidia.json"
 
 static const char *text(const json_t *map, const char *key)
 {
@@ -137,19 +139,26 @@ static int secrets(st_arena *arena, const json_t *job, st_run_spec *s, st_err *e
 
 /* A node of a gang, and how many of its tasks are there. */
 typedef struct gang_row {
-    const char *node, *where;
+    const char *node, *where, *inside;
     int64_t slots;
 } gang_row;
 
-/* One row per host in order of its first rank, with how many tasks it has. */
-static void gang(st_arena *arena, const json_t *job, const st_launch *l, st_run_gang *ret)
+typedef ST_VEC(gang_row) gang_rows;
+
+/* What a node says of its address may go into a file of another's task. */
+static bool plain(const char *address)
 {
-    ST_CLEANUP(st_strbuf_done) st_strbuf file = {0};
+    return strspn(address, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.:-") ==
+           strlen(address);
+}
+
+/* One row per host in order of its first rank. */
+static void gang_nodes(const json_t *hosts, gang_rows *ret)
+{
     ST_CLEANUP(st_map_freep) st_map *by_node = st_map_new();
-    ST_VEC(gang_row) rows = {0};
-    const json_t *hosts = json_object_get(job, "hosts"), *host;
-    size_t n = json_array_size(hosts), k;
-    int64_t here = 0, node_rank = 0, at;
+    const json_t *host;
+    int64_t at;
+    size_t k;
 
     json_array_foreach(hosts, k, host)
     {
@@ -158,31 +167,117 @@ static void gang(st_arena *arena, const json_t *job, const st_launch *l, st_run_
         if (!node)
             continue;
         if (!st_map_get(by_node, node, &at)) {
-            at = (int64_t)rows.n;
+            at = (int64_t)ret->n;
             st_map_put(by_node, node, at);
-            st_vec_push(&rows, (gang_row){.node = node, .where = address ? address : node});
+            st_vec_push(ret, (gang_row){.node = node,
+                                        .where = address && plain(address) ? address : node,
+                                        .inside = text(host, "inside")});
         }
-        rows.v[at].slots++;
+        ret->v[at].slots++;
     }
+}
+
+/* Where a task's others reach it, which depends on the network they share. */
+static const char *reached(st_run_net net, bool across, const json_t *host)
+{
+    if (net != ST_NET_HOST && !across)
+        return "127.0.0.1";
+    const char *at = text(host, net == ST_NET_TENANT ? "inside" : "address");
+
+    return at && plain(at) ? at : NULL;
+}
+
+static bool is_number(const char *address)
+{
+    unsigned char bytes[sizeof(struct in6_addr)];
+
+    return inet_pton(AF_INET, address, bytes) == 1 || inet_pton(AF_INET6, address, bytes) == 1;
+}
+
+/* Names and addresses of all tasks. What a node says of itself becomes no line of a file unless it is an address. */
+static void gang_names(st_arena *arena, const json_t *hosts, bool across, st_run_spec *s)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf names = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf all = {0};
+    const json_t *host;
+    size_t k;
+
+    json_array_foreach(hosts, k, host)
+    {
+        const char *at = reached(s->net, across, host);
+
+        st_strbuf_addf(&all, "%s%s", k ? "," : "", at ? at : "");
+        if (at && is_number(at))
+            st_strbuf_addf(&names, "%s task-%zu\n", at, k);
+    }
+    s->gang.hosts = st_arena_strdup(arena, st_strbuf_str(&names));
+    if (all.n <= ADDRESSES_MAX)
+        s->gang.addresses = st_arena_strdup(arena, st_strbuf_str(&all));
+}
+
+/* The tenant's segment, for tasks on several nodes. */
+static int segment(st_arena *arena, const json_t *job, const st_launch *l, const gang_rows *rows,
+                   st_run_segment *ret, st_err *err)
+{
+    st_run_peer *peers = st_arena_alloc(arena, (rows->n + 1) * sizeof *peers);
+    int64_t number = json_integer_value(json_object_get(job, "segment"));
+
+    if (number <= 0)
+        return st_fail(
+            err, ST_ESTATE,
+            "the tenant's network does not reach other nodes: stintd gave it no segment");
+    *ret = (st_run_segment){.number = number, .port = l->segment_port, .peers = peers};
+    for (size_t i = 0; i < rows->n; i++) {
+        st_run_peer p = {.inside = rows->v[i].inside, .outside = rows->v[i].where};
+
+        if (strcmp(rows->v[i].node, l->node) == 0)
+            ret->here = p;
+        else
+            peers[ret->npeer++] = p;
+    }
+    return 0;
+}
+
+static int gang(st_arena *arena, const json_t *job, const st_launch *l, st_run_spec *s, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf file = {0};
+    const json_t *hosts = json_object_get(job, "hosts");
+    gang_rows rows = {0};
+    int64_t here = 0, node_rank = 0;
+    const char *first;
+    bool across;
+    int r = 0;
+
+    gang_nodes(hosts, &rows);
+    across = rows.n > 1;
+    first = reached(s->net, across, json_array_get(hosts, 0));
     for (size_t i = 0; i < rows.n; i++) {
+        const char *at = !across && s->net != ST_NET_HOST ? "127.0.0.1" : rows.v[i].where;
+
+        if (across && s->net == ST_NET_TENANT)
+            at = rows.v[i].inside ? rows.v[i].inside : "";
         if (strcmp(rows.v[i].node, l->node) == 0) {
             here = rows.v[i].slots;
             node_rank = (int64_t)i;
         }
-        st_strbuf_addf(&file, "%s slots=%lld\n", rows.v[i].where, (long long)rows.v[i].slots);
+        st_strbuf_addf(&file, "%s slots=%lld\n", at, (long long)rows.v[i].slots);
+    }
+    s->gang = (st_run_gang){
+        .master_addr = first ? first : "127.0.0.1",
+        .master_port = PORT_FIRST + (int64_t)(st_hash_str(3, l->order->key.job) % PORT_SPREAD),
+        .rank = l->order->key.task,
+        .world_size = (int64_t)json_array_size(hosts),
+        .local_rank = l->order->local_rank,
+        .local_world_size = here,
+        .node_rank = node_rank,
+        .hostfile = st_arena_strdup(arena, st_strbuf_str(&file))};
+    gang_names(arena, hosts, across, s);
+    if (across && s->net == ST_NET_TENANT) {
+        s->gang.self = text(json_array_get(hosts, (size_t)l->order->key.task), "inside");
+        r = segment(arena, job, l, &rows, &s->segment, err);
     }
     st_vec_free(&rows);
-    *ret = (st_run_gang){.master_addr = text(json_array_get(hosts, 0), "address"),
-                         .master_port = PORT_FIRST +
-                                        (int64_t)(st_hash_str(3, l->order->key.job) % PORT_SPREAD),
-                         .rank = l->order->key.task,
-                         .world_size = (int64_t)n,
-                         .local_rank = l->order->local_rank,
-                         .local_world_size = here,
-                         .node_rank = node_rank,
-                         .hostfile = st_arena_strdup(arena, st_strbuf_str(&file))};
-    if (!ret->master_addr)
-        ret->master_addr = "127.0.0.1";
+    return r;
 }
 
 static void add_device(st_run_spec *spec, st_run_device *v, const char *path)
@@ -409,7 +504,9 @@ int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_
     if (!s.script)
         s.command = strings(arena, json_object_get(doc, "command"));
     s.env = environment(arena, job, l);
-    gang(arena, job, l, &s.gang);
+    r = gang(arena, job, l, &s, err);
+    if (r < 0)
+        return r;
     devices(arena, t, l, &s);
     if (l->guard)
         guard(arena, l->guard, &s);

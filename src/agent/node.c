@@ -272,6 +272,7 @@ void st_host_turn(st_host *h)
     lift_fence(h);
     st_host_mps_tidy(h, now);
     st_host_guard_tidy(h, now);
+    st_host_segments(h, now);
     st_host_neighbours(h, now);
     if (now >= h->sample_ms) {
         st_voice_doing(h, "looking at its GPUs");

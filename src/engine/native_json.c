@@ -20,9 +20,34 @@ static const char *const want_words[] = {
 
 /* ---- the gang ------------------------------------------------------------------------------------ */
 
+/* A node's address in segments of tenants: 10.0.0.1 and on, by its number, which no other node ever has. So it is the same
+ * in all of them, needs no record, and two jobs of a tenant agree about it. */
+#define INSIDE_FIRST (UINT32_C(10) << 24 | 1)
+#define INSIDE_MAX   ((INT64_C(1) << 24) - 3)
+#define SEGMENT_MAX  INT64_C(0xfffffe) /* of numbers with 24 bits, two are no tenant's */
+
+static void add_inside(int32_t node, st_strbuf *out)
+{
+    uint32_t at = INSIDE_FIRST + (uint32_t)node;
+
+    if (node >= 0 && node <= INSIDE_MAX)
+        st_strbuf_addf(out, ",\"inside\":\"%u.%u.%u.%u\"", at >> 24, at >> 16 & 255, at >> 8 & 255,
+                       at & 255);
+}
+
+static bool on_several(const st_engine_order *o)
+{
+    for (int t = 1; t < o->ngrants; t++)
+        if (o->grants[t].node != o->grants[0].node)
+            return true;
+    return false;
+}
+
 /* One host per task, in order of rank: [{"node":"n1","address":"10.0.0.1"}, …]. */
 void st_native_hosts(const native *e, const st_engine_order *o, st_strbuf *out)
 {
+    bool several = on_several(o);
+
     st_strbuf_addc(out, '[');
     for (int t = 0; t < o->ngrants; t++) {
         const native_node *node = st_native_node_of(e, o->grants[t].node);
@@ -32,9 +57,22 @@ void st_native_hosts(const native *e, const st_engine_order *o, st_strbuf *out)
         st_quote_json(out, name);
         st_strbuf_add(out, ",\"address\":");
         st_quote_json(out, node && node->address ? node->address : name);
+        if (several)
+            add_inside(o->grants[t].node, out);
         st_strbuf_addc(out, '}');
     }
     st_strbuf_addc(out, ']');
+}
+
+/* The segment of a gang that is on several nodes is its tenant's: the account's number. */
+static void add_segment(const native_job *job, st_strbuf *out)
+{
+    for (int t = 1; t < job->tasks; t++)
+        if (job->task[t].grant.node != job->task[0].grant.node) {
+            if (job->tenant > 0 && job->tenant <= SEGMENT_MAX)
+                st_strbuf_addf(out, ",\"segment\":%" PRId64, job->tenant);
+            return;
+        }
 }
 
 /* How many tasks of the gang stand on the same node before this one. */
@@ -115,6 +153,7 @@ static void add_job(const native *e, const native_job *job, st_strbuf *out)
     st_strbuf_addf(out, ",\"cpu\":%s,\"ram_mib\":%" PRId64 ",\"on_preempt\":\"%s\"",
                    st_fmt_milli(cpu, job->shape.cpu_m), job->shape.ram_mib,
                    st_yield_name(job->yield));
+    add_segment(job, out);
     st_strbuf_addf(out, ",\"world_size\":%d,\"hosts\":%s,\"image\":%s,\"document\":", job->tasks,
                    job->hosts, job->image);
     if (e->opt.dress)

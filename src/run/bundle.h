@@ -15,6 +15,7 @@ typedef struct st_bundle_place {
     const char *rootfs;  /* the root file system the container gets */
     bool host_root;      /* it is an empty frame for the host's own folders */
     const char *inject;  /* seen as /run/stint, read-only */
+    const char *hosts;   /* the file to see at /etc/hosts; NULL: that of the image */
     const char *private; /* its secrets: seen as /run/stint/secrets, read-only */
     const char *init;    /* stint-init on the node */
     const char *cgroup;  /* "stint/NAME" */

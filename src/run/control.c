@@ -19,6 +19,7 @@
 #include "run/log.h"
 #include "run/net.h"
 #include "run/os.h"
+#include "run/segment.h"
 #include "run/state.h"
 
 #define CLEAN_UP_MS 5000
@@ -282,6 +283,7 @@ int st_run_remove(const st_run *run, const char *id, st_err *err)
     char dir[PATH_MAX], said[256];
     st_plan plan;
     st_run_task task;
+    bool segment;
     int r = st_state_dir(run, id, dir, err);
 
     if (r == 0)
@@ -306,7 +308,21 @@ int st_run_remove(const st_run *run, const char *id, st_err *err)
         (void)st_os_run(argv, said, sizeof(said));
         st_cg_remove(&run->cg, plan.cgroup);
     }
-    return st_os_remove_tree(dir, err);
+    segment = st_segment_noted(dir);
+    r = st_os_remove_tree(dir, err);
+    if (segment) /* if not now, then with the next look at all of them */
+        (void)st_segment_settle(run, plan.tenant, NULL);
+    return r;
+}
+
+int st_run_segments(const st_run *run, st_err *err)
+{
+    return st_segment_settle(run, NULL, err);
+}
+
+bool st_run_segmented(const st_run *run)
+{
+    return st_net_there(run->state_dir, ST_SEGMENT_HOLD);
 }
 
 int st_run_tidy(const st_run *run, st_err *err)
@@ -354,6 +370,7 @@ int st_run_clear(st_run *run, st_err *err)
         return st_fail(err, ST_ESTATE, "%s still holds %zu tasks", run->state_dir, n + bad);
     DIR *d = opendir(net);
 
+    st_segment_clear(run);
     for (struct dirent *e; d && (e = readdir(d));)
         if (e->d_name[0] != '.')
             st_net_forget(run->state_dir, e->d_name);

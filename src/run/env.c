@@ -63,6 +63,8 @@ static void set_gang(json_t *env, const st_run_gang *gang)
         set_int(env, "LOCAL_WORLD_SIZE", gang->local_world_size);
     set_int(env, "NODE_RANK", gang->node_rank);
     set_int(env, "GROUP_RANK", gang->node_rank);
+    if (gang->addresses)
+        set(env, "STINT_TASK_ADDRESSES", gang->addresses);
     if (gang->hostfile) {
         set(env, "STINT_HOSTFILE", HOSTFILE);
         set(env, "OMPI_MCA_orte_default_hostfile", HOSTFILE);

@@ -124,6 +124,8 @@ json_t *st_bundle_mounts(const st_run_spec *spec, const st_cdi_edits *cdi,
               "mode=1777,");
     add_tmpfs(mounts, "/run", 1, "mode=755,");
     add(mounts, "/run/stint", "bind", place->inject, "bind,ro,nosuid,nodev");
+    if (place->hosts)
+        add(mounts, "/etc/hosts", "bind", place->hosts, "bind,ro,nosuid,nodev,noexec");
     add(mounts, ST_PRIVATE_DIR, "bind", place->private, "bind,ro,nosuid,nodev,noexec");
     add(mounts, "/run/stint/init", "bind", place->init, "bind,ro,nosuid,nodev");
     if (spec->net == ST_NET_HOST && access("/etc/resolv.conf", R_OK) == 0)

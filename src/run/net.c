@@ -46,14 +46,16 @@ static int make_namespace(const char *path)
 
 /* Two tasks of one tenant may start at once: the second finds what the first has made. The lock goes
  * with the descriptor. */
-static int lock_net(const char *dir, st_err *err)
+int st_net_lock(const char *state_dir, st_err *err)
 {
-    char path[PATH_MAX];
-    int r = st_os_path(path, err, "%s/.lock", dir);
-    int fd = r ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    char dir[PATH_MAX], path[PATH_MAX];
+    int r, fd;
 
-    if (r)
+    if ((r = st_os_path(dir, err, "%s/net", state_dir)) != 0 ||
+        (r = st_os_path(path, err, "%s/.lock", dir)) != 0 ||
+        (r = st_os_mkdirs(dir, 0711, err)) != 0)
         return r;
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 || flock(fd, LOCK_EX) != 0) {
         r = st_fail(err, ST_EIO, "cannot lock %s: %s", path, strerror(errno));
         st_os_closep(&fd);
@@ -62,20 +64,14 @@ static int lock_net(const char *dir, st_err *err)
     return fd;
 }
 
-int st_net_tenant(const char *state_dir, const char *tenant, char ret[PATH_MAX], st_err *err)
+int st_net_make(const char *state_dir, const char *name, char ret[PATH_MAX], st_err *err)
 {
-    char dir[PATH_MAX], path[PATH_MAX];
+    char path[PATH_MAX];
     int status = 0;
-    int r;
+    int r = st_os_path(path, err, "%s/net/%s", state_dir, name);
 
-    if ((r = st_os_path(dir, err, "%s/net", state_dir)) != 0 ||
-        (r = st_os_path(path, err, "%s/%s", dir, tenant)) != 0 ||
-        (r = st_os_mkdirs(dir, 0711, err)) != 0)
+    if (r)
         return r;
-    ST_CLEANUP(st_os_closep) int lock = lock_net(dir, err);
-
-    if (lock < 0)
-        return lock;
     if (!is_namespace(path)) {
         int fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
@@ -87,12 +83,26 @@ int st_net_tenant(const char *state_dir, const char *tenant, char ret[PATH_MAX],
         if (pid == 0)
             _exit(make_namespace(path));
         if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
-            return st_fail(err, ST_EIO, "cannot make a network namespace for tenant %s: %s", tenant,
+            return st_fail(err, ST_EIO, "cannot make a network namespace for tenant %s: %s", name,
                            WIFEXITED(status) && status ? strerror(WEXITSTATUS(status))
                                                        : "the helper died");
     }
     memcpy(ret, path, sizeof(path));
     return 0;
+}
+
+int st_net_tenant(const char *state_dir, const char *tenant, char ret[PATH_MAX], st_err *err)
+{
+    ST_CLEANUP(st_os_closep) int lock = st_net_lock(state_dir, err);
+
+    return lock < 0 ? lock : st_net_make(state_dir, tenant, ret, err);
+}
+
+bool st_net_there(const char *state_dir, const char *name)
+{
+    char path[PATH_MAX];
+
+    return st_os_path(path, NULL, "%s/net/%s", state_dir, name) == 0 && is_namespace(path);
 }
 
 void st_net_forget(const char *state_dir, const char *tenant)

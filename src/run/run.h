@@ -67,8 +67,28 @@ typedef struct st_run_gang {
     int64_t rank, world_size;
     int64_t local_rank, local_world_size;
     int64_t node_rank;
-    const char *hostfile; /* text, "HOST slots=N" a line; NULL: none */
+    const char *hostfile;  /* text, "HOST slots=N" a line; NULL: none */
+    const char *hosts;     /* text, "ADDRESS NAME" a line, for its /etc/hosts; NULL: none */
+    const char *addresses; /* of all tasks by rank, with commas between them; NULL: not said */
+    const char *self;      /* its own, for its host name; NULL: 127.0.0.1 */
 } st_run_gang;
+
+/* Where another node of the gang is: in the tenant's segment, and on the site's network. IPv4 addresses. */
+typedef struct st_run_peer {
+    const char *inside, *outside;
+} st_run_peer;
+
+#define ST_RUN_SEGMENT_MAX  0xfffffe
+#define ST_RUN_SEGMENT_PORT 14789
+
+/* What lets the tenant's network reach other nodes, for a gang that is on several; number 0: it does not. */
+typedef struct st_run_segment {
+    int64_t number; /* the tenant's, and never anybody else's; 1 to ST_RUN_SEGMENT_MAX */
+    int64_t port;   /* of UDP, the same on all nodes */
+    st_run_peer here;
+    const st_run_peer *peers; /* the other nodes */
+    size_t npeer;
+} st_run_segment;
 
 /* Its root file system. What a tenant writes never chooses a path of the node: who fills this in does. */
 typedef enum {
@@ -118,6 +138,7 @@ typedef struct st_run_spec {
     int64_t tmp_mib;  /* /tmp; 0: ST_RUN_TMP_DEFAULT_MIB */
     const char *data; /* the tenant's storage on the node, seen at /data; NULL: none */
     st_run_net net;
+    st_run_segment segment; /* with net tenant */
     st_run_gang gang;
 
     int64_t time_limit_ms; /* 0: none */
@@ -181,6 +202,12 @@ int st_run_keep(const st_run *run, const st_run_image *image);
 
 /* Removes what earlier versions left and nobody uses any more; ST_ESTATE while a task does. It may take long. */
 int st_run_tidy(const st_run *run, st_err *err);
+
+/* Has the kernel know of tenants' segments what the tasks here need, and nothing else: for a program that starts, and
+ * now and then, since others may change the node's rules. */
+int st_run_segments(const st_run *run, st_err *err);
+/* Whether there were any since the machine was started. */
+bool st_run_segmented(const st_run *run);
 
 /* Removes the group around all tasks, if all of them are over. The next one has it again. */
 void st_run_rest(const st_run *run);
@@ -358,6 +385,10 @@ typedef struct st_run_finding {
 
 /* Tries everything a task needs, for real. Returns how many findings there are. */
 size_t st_run_probe(const st_run_conf *conf, st_run_finding ret[ST_RUN_FINDINGS_MAX]);
+
+/* Whether networks of tenants can reach other nodes from here, tried for real, and what keeps their packets from being
+ * read on the way. `address` is the node's; NULL: not known. */
+void st_run_probe_segments(const char *address, st_run_finding *ret);
 
 /* The first finding that keeps tasks from running; NULL if none does. */
 const st_run_finding *st_run_probe_bad(const st_run_finding *findings, size_t n);

@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "run/bundle.h"
 #include "run/layout.h"
+#include "run/segment.h"
 
 #define STRINGS_MAX 4096
 #define ENV_BYTES   (128 * 1024)
@@ -284,7 +285,7 @@ int st_run_check(const st_run_spec *s, st_err *err)
 
     if ((r = check_id(s->id, err)) != 0 || (r = check_tenant(s->tenant, err)) != 0 ||
         (r = check_limits(s, err)) != 0 || (r = check_what(s, err)) != 0 ||
-        (r = check_gang(&s->gang, err)) != 0)
+        (r = check_gang(&s->gang, err)) != 0 || (r = st_segment_check(&s->segment, err)) != 0)
         return st_fail_prefix(err, "task %s: ", s->id ? s->id : "?");
     for (size_t i = 0; i < s->ndevice; i++)
         if ((r = check_device(&s->devices[i], err)) != 0)

@@ -19,6 +19,7 @@
 #include "run/net.h"
 #include "run/os.h"
 #include "run/private.h"
+#include "run/segment.h"
 #include "run/shim.h"
 #include "run/state.h"
 
@@ -61,8 +62,21 @@ static int put_script(const starter *st, const char *dir, st_err *err)
     return r;
 }
 
+/* Names of a gang's tasks, which every image sees at /etc/hosts. Its own name leads to where the others reach it. */
+static int put_hosts(const starter *st, const char *dir, const char *hostname, st_err *err)
+{
+    const st_run_gang *gang = &st->spec->gang;
+    const char *self = gang->self ? gang->self : "127.0.0.1";
+    ST_CLEANUP(st_strbuf_done) st_strbuf hosts = {0};
+
+    st_strbuf_addf(&hosts, "127.0.0.1 localhost\n::1 localhost\n%s %s\n", self, hostname);
+    if (gang->world_size > 0 && gang->hosts)
+        st_strbuf_add(&hosts, gang->hosts);
+    return put_file(dir, "hosts", st_strbuf_str(&hosts), 0644, err);
+}
+
 /* What a task sees at /run/stint. */
-static int write_inject(const starter *st, char ret[PATH_MAX], st_err *err)
+static int write_inject(const starter *st, const char *hostname, char ret[PATH_MAX], st_err *err)
 {
     int r = st_os_path(ret, err, "%s/bundle/inject", st->dir);
 
@@ -76,16 +90,17 @@ static int write_inject(const starter *st, char ret[PATH_MAX], st_err *err)
         r = put_script(st, ret, err);
     if (!r && st->spec->gang.world_size > 0 && st->spec->gang.hostfile)
         r = put_file(ret, "hostfile", st->spec->gang.hostfile, 0644, err);
+    if (!r)
+        r = put_hosts(st, ret, hostname, err);
     return r;
 }
 
 /* The frame of image "host": links as on the node, mount points, and a few files of our own. */
-static int write_host_root(const starter *st, const char *root, const char *hostname, st_err *err)
+static int write_host_root(const starter *st, const char *root, st_err *err)
 {
     static const char *const dirs[] = {"proc", "sys", "dev", "run", "tmp", "data", "etc", "var"};
     static const char *const owned[] = {"", "/etc"};
     ST_CLEANUP(st_strbuf_done) st_strbuf users = {0};
-    ST_CLEANUP(st_strbuf_done) st_strbuf hosts = {0};
     bool mapped = st->spec->userns_ids > 0;
     int r = 0;
 
@@ -108,11 +123,8 @@ static int write_host_root(const starter *st, const char *root, const char *host
     if (!mapped)
         st_strbuf_add(&users, "root:x:0:0:root:/:/bin/false\n");
     st_strbuf_add(&users, "nobody:x:65534:65534:nobody:/:/bin/false\n");
-    st_strbuf_addf(&hosts, "127.0.0.1 localhost %s\n::1 localhost\n", hostname);
     if (!r)
         r = put_file(root, "etc/passwd", users.s, 0644, err);
-    if (!r)
-        r = put_file(root, "etc/hosts", hosts.s, 0644, err);
     /* In a user namespace the runtime makes mount points as its root. The task never gets to
      * write here: its root is mounted read-only. */
     for (size_t i = 0; !r && mapped && i < ST_ARRAY_LEN(owned); i++) {
@@ -125,8 +137,7 @@ static int write_host_root(const starter *st, const char *root, const char *host
     return r;
 }
 
-static int make_root(starter *st, const char *root, const char *hostname, bool *ret_host,
-                     st_err *err)
+static int make_root(starter *st, const char *root, bool *ret_host, st_err *err)
 {
     const st_run_image *from = &st->spec->image;
     st_plan_image *to = &st->plan.image;
@@ -136,7 +147,7 @@ static int make_root(starter *st, const char *root, const char *hostname, bool *
     if (r)
         return r;
     if (*ret_host)
-        return write_host_root(st, root, hostname, err);
+        return write_host_root(st, root, err);
     if ((r = make_dir(st->dir, "bundle/over", 0755, err)) != 0)
         return r;
     /* Nothing of the image is looked at here: whatever it is, the supervisor sees to it. */
@@ -167,12 +178,13 @@ static int check_storage(const st_run_spec *spec, st_err *err)
 static int write_bundle(starter *st, st_err *err)
 {
     char root[PATH_MAX], inject[PATH_MAX], netns[PATH_MAX] = "", path[PATH_MAX];
-    char private[PATH_MAX];
+    char private[PATH_MAX], hosts[PATH_MAX];
     char hostname[64];
     st_cdi_edits cdi = {0};
     ST_CLEANUP(st_os_jsonp) json_t *config = NULL;
     st_bundle_place place = {.rootfs = root,
                              .inject = inject,
+                             .hosts = hosts,
                              .private = private,
                              .init = st->run->init,
                              .cgroup = st->plan.cgroup,
@@ -190,11 +202,15 @@ static int write_bundle(starter *st, st_err *err)
         (r = make_dir(st->dir, "bundle", 0711, err)) != 0 ||
         (r = make_dir(st->dir, "bundle/private", 0711, err)) != 0 ||
         (r = st_os_path(private, err, "%s/bundle/private", st->dir)) != 0 ||
-        (r = make_root(st, root, hostname, &place.host_root, err)) != 0 ||
-        (r = write_inject(st, inject, err)) != 0)
+        (r = make_root(st, root, &place.host_root, err)) != 0 ||
+        (r = write_inject(st, hostname, inject, err)) != 0 ||
+        (r = st_os_path(hosts, err, "%s/hosts", inject)) != 0)
         return r;
     if (st->spec->net == ST_NET_TENANT)
         r = st_net_tenant(st->run->state_dir, st->spec->tenant, netns, err);
+    if (!r && st->spec->net == ST_NET_TENANT && st->spec->segment.number > 0 &&
+        (r = st_segment_note(st->dir, &st->spec->segment, err)) == 0)
+        r = st_segment_join(st->run, st->spec->tenant, err);
     if (!r && st->spec->cdi_file)
         r = st_cdi_load(st->spec->cdi_file, st->spec->cdi_names, &cdi, err);
     if (!r)
@@ -305,7 +321,11 @@ int st_run_start(st_run *run, const st_run_spec *spec, st_err *err)
         r = start_shim(&st, lock, err);
     st_os_closep(&st.private);
     if (r) {
+        bool segment = st_segment_noted(st.dir);
+
         (void)st_os_remove_tree(st.dir, NULL);
+        if (segment)
+            (void)st_segment_settle(run, spec->tenant, NULL);
         return st_fail_prefix(err, "task %s: ", spec->id);
     }
     return 0;

@@ -58,7 +58,7 @@ finish_agents() {
     fi
     # Networks of tenants stay mounted for their next task.
     # shellcheck disable=SC2086 # a list
-    umount -l "$tmp"/*/run/net/* $mounts 2>/dev/null
+    umount -l "$tmp"/*/run/net/* "$tmp"/*/run/net/.hold $mounts 2>/dev/null
     remove_groups
     finish
 }

@@ -6,9 +6,10 @@
 #   start_native ...             # as ever
 #   start_agents h100x8 h200x8   # what a1 and a2 have
 #   cut a1; heal a1              # packets vanish; nobody is told
+#   join_nets                    # a1 and a2 reach each other, and there is a third, a3; behind start_nets
 net=st$$
 drop_nets() {
-    for n in s a1 a2; do
+    for n in s a1 a2 a3; do
         ip netns del "$net$n" 2>/dev/null
     done
 }
@@ -33,6 +34,14 @@ start_nets() {
     host=10.213.0.1
     enter="nsenter --net=/run/netns/${net}s"
     cli_url="unix:$tmp/data/stintd.sock"
+}
+
+# By way of stintd's namespace, which takes part in nothing.
+join_nets() {
+    wire 3 && nsenter --net="/run/netns/${net}s" sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward' &&
+        for n in 1 2 3; do
+            ip -n "${net}a$n" route add 10.213.0.0/16 via "10.213.$n.1" || return 1
+        done
 }
 
 # a1 has wire 1.

@@ -19,6 +19,7 @@ typedef struct world {
     st_fleet *fleet;
     ST_VEC(st_report) reports;
     int changed[4];
+    int64_t tenant; /* of the next orders */
 } world;
 
 static int64_t now_of(void *ctx)
@@ -113,6 +114,7 @@ static void order_to(st_engine *engine, world *w, st_engine_order_kind kind, uin
                                .at_ms = w->now,
                                .until_ms = kind == ST_ENG_CHECKPOINT ? w->now + 5000 : 0,
                                .account = "lab",
+                               .tenant = w->tenant,
                                .domain = job == 9 ? "institute" : NULL,
                                .untrusted = job == 9,
                                .doc = "{\"command\":[\"x\"]}",
@@ -145,15 +147,20 @@ static uint64_t revision(world *w, int node)
     return r;
 }
 
-static void expect_want(world *w, int node, const char *want)
+static bool lists(world *w, int node, const char *text)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
-    char text[48];
 
     assert_true(st_native_desired(w->engine, node, NULL, 0, &out));
+    return strstr(st_strbuf_str(&out), text);
+}
+
+static void expect_want(world *w, int node, const char *want)
+{
+    char text[48];
+
     snprintf(text, sizeof text, "\"want\":\"%s\"", want);
-    if (!strstr(st_strbuf_str(&out), text))
-        fail_msg("not %s: %s", want, st_strbuf_str(&out));
+    assert_true(lists(w, node, text));
 }
 
 static int say(world *w, int node, const st_agent_task *task, uint64_t seen, st_err *err)
@@ -218,6 +225,24 @@ static void a_change_is_a_revision_of_those_it_concerns(void **state)
     assert_false(st_native_had(w->engine, "n2", 1, 1, 0));
 }
 
+static void a_gang_on_several_nodes_has_its_accounts_segment(void **state)
+{
+    world *w = *state;
+    static const char hosts[] = "\"segment\":41,\"world_size\":2,\"hosts\":["
+                                "{\"node\":\"n0\",\"address\":\"a\",\"inside\":\"10.0.0.1\"},"
+                                "{\"node\":\"n1\",\"address\":\"a\",\"inside\":\"10.0.0.2\"}]";
+
+    w->tenant = 41;
+    order(w, ST_ENG_RUN, 1, 1, 1);
+    assert_false(lists(w, 0, "segment"));
+    order(w, ST_ENG_RUN, 2, 1, 2);
+    assert_true(lists(w, 1, hosts));
+    assert_false(lists(w, 2, "segment")); /* who has no task of it */
+    w->tenant = 0xffffff;                 /* a number that no segment can have */
+    order(w, ST_ENG_RUN, 3, 1, 2);
+    assert_false(lists(w, 1, "\"segment\":16777215"));
+}
+
 static void used_is(world *w, st_task_state state, int64_t held, int64_t in_ms)
 {
     const st_agent_task task = {.job = 1,
@@ -275,18 +300,14 @@ static void what_tasks_used_is_told_now_and_then_and_at_the_end(void **state)
 static void the_list_names_the_trust_domain(void **state)
 {
     world *w = *state;
-    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
 
     order(w, ST_ENG_RUN, 9, 1, 1);
-    assert_true(st_native_desired(w->engine, 0, NULL, 0, &out));
-    assert_non_null(strstr(st_strbuf_str(&out), "\"account\":\"lab\",\"domain\":\"institute\""));
-    assert_non_null(strstr(st_strbuf_str(&out), "\"untrusted\":true"));
+    assert_true(lists(w, 0, "\"account\":\"lab\",\"domain\":\"institute\""));
+    assert_true(lists(w, 0, "\"untrusted\":true"));
     order(w, ST_ENG_STOP, 9, 1, 0);
     order(w, ST_ENG_RUN, 1, 1, 1);
-    st_strbuf_clear(&out);
-    assert_true(st_native_desired(w->engine, 0, NULL, 0, &out));
-    assert_non_null(strstr(st_strbuf_str(&out), "\"domain\":\"lab\""));
-    assert_null(strstr(st_strbuf_str(&out), "untrusted"));
+    assert_true(lists(w, 0, "\"domain\":\"lab\""));
+    assert_false(lists(w, 0, "untrusted"));
 }
 
 static void a_job_that_pauses_is_told_to_pause(void **state)
@@ -655,6 +676,7 @@ int main(void)
 #define T(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         T(a_change_is_a_revision_of_those_it_concerns),
+        T(a_gang_on_several_nodes_has_its_accounts_segment),
         T(what_tasks_used_is_told_now_and_then_and_at_the_end),
         T(the_list_names_the_trust_domain),
         T(a_job_that_pauses_is_told_to_pause),

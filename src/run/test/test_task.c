@@ -329,7 +329,8 @@ static void the_environment_of_a_gang(void **state)
     st_run_spec spec = node_spec(node,
                                  "echo $MASTER_ADDR:$MASTER_PORT $RANK/$WORLD_SIZE $LOCAL_RANK "
                                  "$NODE_RANK \"$COLOUR\" $CUDA_VISIBLE_DEVICES $STINT_TASK; cat "
-                                 "$STINT_HOSTFILE; pwd; id -u; whoami",
+                                 "$STINT_HOSTFILE; pwd; id -u; whoami; echo $STINT_TASK_ADDRESSES; "
+                                 "grep task- /etc/hosts; getent hosts $(hostname)",
                                  id);
 
     spec.env = env;
@@ -340,16 +341,20 @@ static void the_environment_of_a_gang(void **state)
                               .world_size = 4,
                               .local_rank = 1,
                               .node_rank = 1,
-                              .hostfile = "node-a slots=2\nnode-b slots=2\n"};
+                              .hostfile = "node-a slots=2\nnode-b slots=2\n",
+                              .hosts = "10.0.0.1 task-0\n10.0.0.2 task-1\n",
+                              .addresses = "10.0.0.1,10.0.0.2",
+                              .self = "10.0.0.2"};
     node_run(node, &spec, out, sizeof(out));
     char want[512];
 
     snprintf(
         want, sizeof(want),
         "10.0.0.1:29500 3/4 1 1 dark red GPU-a,GPU-b %s\nnode-a slots=2\nnode-b slots=2\n/tmp\n"
-        "200001\njob\n",
+        "200001\njob\n10.0.0.1,10.0.0.2\n10.0.0.1 task-0\n10.0.0.2 task-1\n",
         id);
-    assert_string_equal(out, want);
+    assert_memory_equal(out, want, strlen(want));
+    assert_int_equal(strncmp(out + strlen(want), "10.0.0.2 ", 9), 0);
 }
 
 static void a_folder_as_image(void **state)
@@ -376,7 +381,7 @@ static void a_folder_as_image(void **state)
     spec.data = node_storage(node, "red-data", spec.uid, data);
     st_run_task task = node_run(node, &spec, out, sizeof(out));
 
-    assert_string_equal(out, "bin data dev proc run sys tmp ");
+    assert_string_equal(out, "bin data dev etc proc run sys tmp ");
     assert_int_equal(task.status, 1); /* the root is read-only */
     /* The image itself stays as it was: mount points live above it. */
     assert_int_equal(access(strcat(root, "/data"), F_OK), -1);
