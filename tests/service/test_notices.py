@@ -67,7 +67,7 @@ class World:
 
     def settled(self, user, name, delivery, state, account="here"):
         self.stintd.wait(lambda: (self.came(user, name, delivery, account) or {}).get("state") == state,
-                         f"the delivery of {name} is {state}, not {self.came(user, name, delivery, account)}")
+                         f"the delivery of {name} is {state}")
         return self.came(user, name, delivery, account)
 
     def remove(self, user, name, account="here"):
