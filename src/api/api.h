@@ -27,6 +27,8 @@ typedef struct st_api_options {
      * is right, false where it is behind. NULL: there is no other clock. */
     int64_t (*clock_off)(void *ctx, bool *ret_doubted);
     bool (*clock_accept)(void *ctx);
+    /* Reads the configuration again and says as JSON what has changed; may wait for the loop. NULL: there is none. */
+    int (*reload)(void *ctx, st_strbuf *ret, st_err *err);
     void *ctx;
     st_engine *native;   /* the engine with agents; NULL: there is none */
     st_logs *logs;       /* where agents bring what tasks write; NULL: nowhere */

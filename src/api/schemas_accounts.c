@@ -222,6 +222,11 @@ const st_schema st_schemas_accounts[] = {
     {"Rotated", "{\"type\": \"object\", \"properties\": {\"key\": {\"type\": \"string\", "
                 "\"description\": \"the new key's id, not the key\"}, \"documents\": {\"type\": "
                 "\"integer\"}}, \"required\": [\"key\", \"documents\"]}"},
+    {"Reloaded",
+     "{\"type\": \"object\", \"properties\": {\"changed\": {\"type\": \"array\", \"items\": "
+     "{\"type\": \"string\"}}, \"restart_needed\": {\"type\": \"array\", \"items\": {\"type\": "
+     "\"string\"}, \"description\": \"keys that count from the next start on\"}}, \"required\": "
+     "[\"changed\", \"restart_needed\"]}"},
     {"BackupSpec", "{\"type\": \"object\", \"properties\": {\"file\": {\"type\": \"string\"}}, "
                    "\"additionalProperties\": false}"},
     {"BackupResult", "{\"type\": \"object\", \"properties\": {\"file\": {\"type\": \"string\"}}, "

@@ -80,7 +80,7 @@ st_cli_fn st_cli_node_fail, st_cli_node_add;
 st_cli_fn st_cli_pool_list, st_cli_pool_show, st_cli_pool_add, st_cli_pool_set, st_cli_pool_remove,
     st_cli_type_list, st_cli_type_add;
 st_cli_fn st_cli_series, st_cli_incidents, st_cli_neighbours, st_cli_events, st_cli_audit,
-    st_cli_admin_backup, st_cli_completion;
+    st_cli_admin_backup, st_cli_admin_reload, st_cli_completion;
 
 /* Runs the program over a table; the result is the exit status. */
 int st_cli_main(st_cli *cli, const st_cli_verb *verbs, int argc, char **argv);

@@ -301,6 +301,12 @@ const st_cli_verb st_cli_admin_verbs[] = {
      "the service keeps running.\n",
      .fn = st_cli_admin_backup,
      .example = "  stint admin backup\n  stint admin backup before-upgrade.db\n"},
+    {"reload", "Have stintd read its configuration again", "",
+     "What can change while stintd runs is in force at once: policy, quota, quota_total, remedy,\n"
+     "remedy_timeout, anomaly and what belongs to it, and certificates. Every other key that "
+     "differs\n"
+     "is named. A file with a mistake changes nothing.\n",
+     .fn = st_cli_admin_reload, .example = "  stint admin reload\n"},
     {"rotate-secrets-key", "Create a new secrets key and re-encrypt everything with it", "",
      "Older backups need the old key: keep its file as long as you keep them.\n",
      .fn = st_cli_admin_rotate, .example = "  stint admin rotate-secrets-key\n"},

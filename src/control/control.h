@@ -41,6 +41,8 @@ int st_control_replay(st_store *store, st_core **ret, int64_t *ret_last_ms, st_e
 
 /* Whether the core that was brought back works by this policy; before the start only. */
 bool st_control_has_policy(const st_control *ctl, const st_policy *policy);
+/* Which days' costs are unusual, from now on. In the loop's thread, as a command's publish is. */
+void st_control_set_anomaly(st_control *ctl, const st_anomaly_options *options);
 /* The last moment in the store: time goes on from there, whatever the clock says. Before the start, or in the
  * loop. */
 int64_t st_control_last_ms(const st_control *ctl);

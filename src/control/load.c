@@ -485,6 +485,11 @@ int st_control_replay(st_store *store, st_core **ret, int64_t *ret_last_ms, st_e
     return r;
 }
 
+void st_control_set_anomaly(st_control *ctl, const st_anomaly_options *options)
+{
+    ctl->options.billing.anomaly = *options;
+}
+
 bool st_control_has_policy(const st_control *ctl, const st_policy *policy)
 {
     const st_policy *p = st_core_policy(ctl->core);

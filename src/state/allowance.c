@@ -113,6 +113,15 @@ void st_allowance_free(st_allowance *al)
     free(al);
 }
 
+void st_allowance_defaults(st_allowance *al, const st_allowance_limits *organisation,
+                           const st_allowance_limits *cluster)
+{
+    pthread_mutex_lock(&al->lock);
+    al->organisation = *organisation;
+    memcpy(al->rows.v[0].set, cluster->v, sizeof al->rows.v[0].set);
+    pthread_mutex_unlock(&al->lock);
+}
+
 /* -1: there is no such account. */
 static int32_t find(const st_allowance *al, const char *account)
 {

@@ -73,6 +73,9 @@ typedef struct st_allowance st_allowance;
 st_allowance *st_allowance_new(const st_allowance_limits *organisation,
                                const st_allowance_limits *cluster);
 void st_allowance_free(st_allowance *al);
+/* Other limits from now on; what is used beyond them stays. */
+void st_allowance_defaults(st_allowance *al, const st_allowance_limits *organisation,
+                           const st_allowance_limits *cluster);
 
 /* An account, "" for the cluster, which is there from the start; its parent is there already. One that is known
  * stays as it is. */

@@ -103,23 +103,10 @@ static int load(const options *o, st_config *config, bool first, st_err *err)
     return r;
 }
 
-/* Certificates are read again. What else has changed in the file counts from the next start on, and is named. */
-static void reload(st_serve *serve, const options *o, const st_config *config)
+/* For whoever reads it again: as at the start, with what the command line says. */
+static int load_again(void *ctx, st_config *ret, st_err *err)
 {
-    st_config now;
-    st_err err = {0};
-    const char *key;
-    size_t at = 0;
-
-    st_serve_reload(serve);
-    st_config_init(&now);
-    if (load(o, &now, false, &err) < 0)
-        fprintf(stderr, "event=reload_failed reason=\"%s\"\n", err.msg);
-    else
-        while ((key = st_config_changed(config, &now, &at)))
-            fprintf(stderr, "event=restart_needed key=%s\n", key);
-    fprintf(stderr, "event=reloaded\n");
-    st_config_done(&now);
+    return load(ctx, ret, false, err);
 }
 
 static int parse(int argc, char **argv, options *o)
@@ -247,13 +234,16 @@ static int next_signal(const sigset_t *signals, st_memory *memory)
     return sig;
 }
 
-static int run(st_serve *serve, const options *o, st_config *config, const sigset_t *signals)
+static int run(st_serve *serve, options *o, const st_config *config, const sigset_t *signals)
 {
     st_memory memory = {0};
     bool made = false;
     char url[300];
     st_err err = {0};
-    int port = 0, sig, r = st_serve_start(serve, &port, &err);
+    int port = 0, sig, r;
+
+    st_serve_reader(serve, load_again, o);
+    r = st_serve_start(serve, &port, &err);
 
     if (r == 0 && o->data)
         r = first_token(serve, o->data, &err);
@@ -272,7 +262,7 @@ static int run(st_serve *serve, const options *o, st_config *config, const sigse
     fprintf(stderr, "event=listening address=%s port=%d tls=%s\n", config->listen, port,
             config->cert ? "yes" : "no");
     while ((sig = next_signal(signals, &memory)) == SIGHUP)
-        reload(serve, o, config);
+        st_serve_reload(serve);
     fprintf(stderr, "event=stopping signal=%s\n", strsignal(sig));
     st_serve_stop(serve);
     return 0;

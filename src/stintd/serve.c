@@ -19,6 +19,7 @@
 #include "engine/native.h"
 #include "stintd/clock.h"
 #include "stintd/deliver.h"
+#include "stintd/reload.h"
 #include "stintd/remedy.h"
 #include "stintd/witness.h"
 
@@ -38,6 +39,9 @@ struct st_serve {
     st_remedies *remedies;
     st_courier *courier; /* where notices may go */
     st_deliverer *deliverer;
+    st_config_reader *reader;
+    void *reader_ctx;
+    pthread_mutex_t reloading; /* one at a time */
 };
 
 /* Everything that is decided or counted goes by this. */
@@ -305,6 +309,7 @@ static int make_courier(st_serve *serve, st_err *err)
 
     return st_courier_new(&options, &serve->courier, err);
 }
+static int reload_now(void *ctx, st_strbuf *ret, st_err *err);
 
 int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
 {
@@ -312,6 +317,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
     int r = 0;
 
     serve->config = *config;
+    ST_ASSERT(pthread_mutex_init(&serve->reloading, NULL) == 0);
     serve->clock = st_clock_new(clock_jumped, serve);
     r = open_logs(serve, err);
     place_of(serve, config->backup_dir, "backups", &serve->backups);
@@ -367,6 +373,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
             .clock = now_ms,
             .clock_off = clock_off,
             .clock_accept = clock_accept,
+            .reload = reload_now,
             .ctx = serve,
             .courier = serve->courier,
             .native = serve->native,
@@ -465,10 +472,10 @@ int st_serve_do(st_serve *serve, st_cmd *cmd, st_err *err)
 /* ---- starting and stopping -------------------------------------------------------------------- */
 
 /* A changed configuration is an event, so that the log knows of it. */
-static int set_policy(st_serve *serve, st_err *err)
+static int change_policy(st_serve *serve, const st_policy *policy, st_err *err)
 {
     st_cmd_event cmd = {.who = {.role = ST_ROLE_OWNER, .user = "stintd", .source = "configuration"},
-                        .event = {.kind = ST_EV_POLICY, .u.policy = serve->config.policy},
+                        .event = {.kind = ST_EV_POLICY, .u.policy = *policy},
                         .verb = "policy.change",
                         .target = "policy"};
 
@@ -565,7 +572,7 @@ int st_serve_start(st_serve *serve, int *ret_port, st_err *err)
         r = st_api_start(serve->api, err);
     /* A restored store takes it when it decides again. */
     if (r == 0 && !same && st_control_restore_state(serve->control) == ST_RESTORE_NONE)
-        r = set_policy(serve, err);
+        r = change_policy(serve, &c->policy, err);
     if (r == 0 && c->listen)
         r = st_http_listen(server, c->listen, c->cert, c->key, &port, err);
     if (r == 0)
@@ -583,13 +590,85 @@ int st_serve_start(st_serve *serve, int *ret_port, st_err *err)
     return r;
 }
 
+/* ---- reading the configuration again (reload.c) ------------------------------------------------ */
+
+st_config *st_serve_config(st_serve *serve)
+{
+    return &serve->config;
+}
+
+void st_serve_reader(st_serve *serve, st_config_reader *reader, void *ctx)
+{
+    serve->reader = reader;
+    serve->reader_ctx = ctx;
+}
+
+int st_serve_read_config(st_serve *serve, st_config *ret, st_err *err)
+{
+    if (!serve->reader)
+        return st_fail(err, ST_ESTATE, "stintd was started without a file of configuration");
+    return serve->reader(serve->reader_ctx, ret, err);
+}
+
+int st_serve_read_tls(st_serve *serve, st_err *err)
+{
+    int r = 0;
+
+    if (serve->config.cert)
+        r = st_http_reload_tls(st_api_server(serve->api), err);
+    if (serve->config.cert && r == 0)
+        r = st_http_reload_tls(st_api_agent_server(serve->api), err);
+    return r;
+}
+
+int st_serve_policy(st_serve *serve, const st_policy *policy, st_err *err)
+{
+    return change_policy(serve, policy, err);
+}
+
+int st_serve_remedies(st_serve *serve, st_err *err)
+{
+    st_remedies_free(serve->remedies);
+    serve->remedies = NULL;
+    return st_remedies_new(serve, serve->config.remedy, serve->config.remedy_timeout_ms,
+                           &serve->remedies, err);
+}
+
+/* An owner asks for it. From a thread of its own, never from the loop. */
+static int reload_now(void *ctx, st_strbuf *ret, st_err *err)
+{
+    st_serve *serve = ctx;
+    st_reloaded now;
+    int r;
+
+    pthread_mutex_lock(&serve->reloading);
+    r = st_reload(serve, &now, err);
+    pthread_mutex_unlock(&serve->reloading);
+    if (r < 0) {
+        fprintf(stderr, "event=reload_failed reason=\"%s\"\n", err->msg);
+        return r;
+    }
+    st_reload_say(&now);
+    st_reload_json(&now, ret);
+    return 0;
+}
+
 void st_serve_reload(st_serve *serve)
 {
+    ST_CLEANUP(st_strbuf_done) st_strbuf said = {0};
+    st_cmd_note note = {.who = {.role = ST_ROLE_OWNER, .user = "stintd", .source = "signal"},
+                        .verb = "config.reload",
+                        .account = "",
+                        .target = "configuration"};
     st_err err = {0};
 
-    if (serve->config.cert && (st_http_reload_tls(st_api_server(serve->api), &err) < 0 ||
-                               st_http_reload_tls(st_api_agent_server(serve->api), &err) < 0))
-        fprintf(stderr, "event=reload_failed reason=\"%s\"\n", err.msg);
+    if (reload_now(serve, &said, &err) < 0) {
+        note.verb = "config.reload_failed";
+    } else {
+        note.detail = st_strbuf_str(&said);
+    }
+    st_cmd_note_init(&note);
+    (void)st_serve_do(serve, &note.cmd, &err);
 }
 
 static void end_witness(st_serve *serve)

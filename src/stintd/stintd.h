@@ -13,6 +13,10 @@ typedef struct st_serve st_serve;
 int st_serve_new(const st_config *config, st_serve **ret, st_err *err);
 /* Begins to decide and to listen. *ret_port is where, for port 0. */
 int st_serve_start(st_serve *serve, int *ret_port, st_err *err);
+/* Who reads the configuration again, into one that was initialized; without it nothing is read. */
+typedef int st_config_reader(void *ctx, st_config *ret, st_err *err);
+void st_serve_reader(st_serve *serve, st_config_reader *reader, void *ctx);
+/* Reads it, and says in the log what came of it. */
 void st_serve_reload(st_serve *serve);
 /* Stops accepting, lets calls finish, writes a snapshot, closes. */
 void st_serve_stop(st_serve *serve);

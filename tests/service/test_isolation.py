@@ -622,6 +622,7 @@ ROWS += [
     ("POST", "/v1/admin/reconcile", None, OWNER_ONLY),
     ("GET", "/v1/admin/clock", None, OWNER_ONLY),
     ("POST", "/v1/admin/clock", None, OWNER_CLOCK),
+    ("POST", "/v1/admin/reload", None, OWNER_ONLY),
     ("GET", "/v1/admin/restore", None, OWNER_ONLY),
     ("POST", "/v1/admin/restore", None, OWNER_CLOCK),
 ]

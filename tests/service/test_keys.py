@@ -82,6 +82,7 @@ def rows(owner):
         ("/v1/nodes", None, {"name": "x1", "gpu": "h100"}, {"name": "x2", "gpu": "h100"}, listed("/v1/nodes", "nodes")),
         ("/v1/admin/join-tokens", None, {"uses": 2}, {"uses": 3}, audited),
         ("/v1/admin/rotate-secrets-key", None, None, None, audited),
+        ("/v1/admin/reload", None, None, None, audited),
         ("/v1/admin/backup", None, {"file": "b1"}, {"file": "b2"}, audited),
     ]
 
