@@ -19,6 +19,7 @@
 #include "engine/native.h"
 #include "stintd/clock.h"
 #include "stintd/deliver.h"
+#include "stintd/listen.h"
 #include "stintd/reload.h"
 #include "stintd/remedy.h"
 #include "stintd/witness.h"
@@ -483,84 +484,13 @@ static int change_policy(st_serve *serve, const st_policy *policy, st_err *err)
     return st_serve_do(serve, &cmd.cmd, err);
 }
 
-/* Whoever listens to others than this machine does so with TLS, or because somebody insists. */
-static int check_secure(const st_serve *serve, const char *where, st_err *err)
-{
-    const st_config *c = &serve->config;
-    char line[300];
-
-    if (!where || c->cert || st_net_loopback(where))
-        return 0;
-    if (!c->insecure)
-        return st_fail(
-            err, ST_EINVAL,
-            "%s is not loopback, and without TLS tokens, jobs and secrets would go in the "
-            "clear: set tls_cert and tls_key, or insecure: true if the network is yours "
-            "alone",
-            where);
-    snprintf(
-        line, sizeof line,
-        "event=INSECURE address=%.100s reason=\"insecure: true; tokens, jobs and secrets go in "
-        "the clear\"",
-        where);
-    log_line(NULL, line);
-    return 0;
-}
-
-static int listen_agents_at(st_serve *serve, const char *where, int *ret_port, st_err *err)
-{
-    const st_config *c = &serve->config;
-
-    return st_http_listen(st_api_agent_server(serve->api), where, c->cert, c->key, ret_port, err);
-}
-
-/* The port after the API's; another that is free will do, since agents are told. */
-static int listen_next(st_serve *serve, int port, int *ret_port, st_err *err)
-{
-    const char *listen = serve->config.listen, *colon = strrchr(listen, ':');
-    bool any = strcmp(colon, ":0") == 0 || port >= 65535;
-    char where[128];
-    int r = -1;
-
-    for (int free_one = any; free_one <= 1 && r < 0; free_one++) {
-        snprintf(where, sizeof where, "%.*s:%d", (int)(colon - listen), listen,
-                 free_one ? 0 : port + 1);
-        r = listen_agents_at(serve, where, ret_port, err);
-    }
-    return r;
-}
-
-/* For agents alone. */
-static int listen_agents(st_serve *serve, int port, st_err *err)
-{
-    const st_config *c = &serve->config;
-    char line[80];
-    int at = 0, r = 0;
-
-    if (!serve->native || !c->agent_listen || !c->listen)
-        return 0;
-    if (strcmp(c->agent_listen, "auto") == 0) {
-        r = listen_next(serve, port, &at, err);
-    } else {
-        r = check_secure(serve, c->agent_listen, err);
-        if (r == 0)
-            r = listen_agents_at(serve, c->agent_listen, &at, err);
-    }
-    if (r < 0)
-        return r;
-    st_api_agent_port(serve->api, at);
-    snprintf(line, sizeof line, "event=agents_served port=%d", at);
-    log_line(NULL, line);
-    return 0;
-}
-
 int st_serve_start(st_serve *serve, int *ret_port, st_err *err)
 {
     const st_config *c = &serve->config;
     st_http_server *server = st_api_server(serve->api);
     int port = 0;
     bool same = st_control_has_policy(serve->control, &c->policy);
-    int r = check_secure(serve, c->listen, err);
+    int r = st_listen_secure(c, c->listen, log_line, err);
 
     if (r == 0 && c->witness)
         r = st_witness_check(c->witness, err);
@@ -575,8 +505,8 @@ int st_serve_start(st_serve *serve, int *ret_port, st_err *err)
         r = change_policy(serve, &c->policy, err);
     if (r == 0 && c->listen)
         r = st_http_listen(server, c->listen, c->cert, c->key, &port, err);
-    if (r == 0)
-        r = listen_agents(serve, port, err);
+    if (r == 0 && serve->native && c->listen)
+        r = st_listen_agents(c, serve->api, port, log_line, err);
     if (r == 0 && ret_port)
         *ret_port = port;
     if (r == 0 && c->socket)
