@@ -343,7 +343,7 @@ static void tell_incident(st_control *ctl, const st_case *c)
                          .kind = "incident",
                          .name = c->node,
                          .fx = &none,
-                         .incident = {"slow-requests", text}};
+                         .incident = {.flag = "slow-requests", .reason = text}};
     ctl->options.listen(ctl->options.ctx, &n);
 }
 

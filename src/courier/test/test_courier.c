@@ -120,8 +120,8 @@ static void test_urls(void **state)
         "https://hooks.example.com/\r\nHost: evil.example",
         "https://hooks.example.com/ x",
         "https://hooks%2eexample.com.evil.example/",
-        "https://hooks.example.com\xe3\x80\x82"
-        "evil.example/",
+        ("https://hooks.example.com\xe3\x80\x82"
+         "evil.example/"),
     };
     ST_CLEANUP(st_courier_freep) st_courier *c = site();
     char host[ST_COURIER_HOST_MAX];
