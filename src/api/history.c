@@ -194,6 +194,7 @@ static bool is_told(const page *p, const st_past_move *m)
     case ST_FX_CHECKPOINT:
     case ST_FX_PAUSE:
     case ST_FX_REQUEUE:
+    case ST_FX_RETRY:
     case ST_FX_END:
     case ST_FX_STOP:
         return m->job >= 0 && sees(p, p->view->jobs[m->job].account);

@@ -47,6 +47,11 @@
     X(WINDOW_SLOT, "a job whose slot is over runs like any other", 400)                 \
     X(DEADLINE, "a hard deadline is taken without a place in the calendar", 400)        \
     X(BAR, "a job that is barred starts all the same", 100)                             \
+    X(AFTER, "a job starts before those it waits for are over", 30000001)               \
+    X(AFTER_KEPT, "a job waits on when all it waited for has come true", 30000001)      \
+    X(ON_HOLD, "a job that is on hold starts all the same", 30000001)                   \
+    X(THROTTLE, "more of an array run than its throttle allows", 30000001)              \
+    X(RETRY, "a job that fails is tried again for ever", 30000001)                      \
     X(STAY, "who is let stay is guaranteed, whoever is by now", 202313)                 \
     X(GANG, "a gang starts with a task missing", 40)                                    \
     X(NOTICE, "a victim is off its devices before notice and grace are over", 40)       \

@@ -16,8 +16,7 @@
 #define ONE      65536 /* a milli-GPU x ms */
 /* From so many changes on, what was had before a moment is not known exactly (meter.h). */
 #define EXACT_CHANGES 60
-/* A stay remembers so many of its pieces: it cannot have ended before them, and nothing before them is
- * lost (meter.h). */
+/* So many of its pieces a stay remembers: it cannot have ended, nor lost anything, before them (meter.h). */
 #define KNOWN_PIECES 256
 
 typedef struct piece {
@@ -257,7 +256,8 @@ void st_audit_step(st_audit *a, const st_core *core, const st_effects *fx,
         const st_effect *e = &fx->list.v[i];
         if (e->kind == ST_FX_START || e->kind == ST_FX_RESUME)
             on_start(a, core, fx, e);
-        else if (e->kind == ST_FX_PAUSE || e->kind == ST_FX_REQUEUE || e->kind == ST_FX_END)
+        else if (e->kind == ST_FX_PAUSE || e->kind == ST_FX_REQUEUE || e->kind == ST_FX_RETRY ||
+                 e->kind == ST_FX_END)
             on_leave(a, e, hint);
     }
 }

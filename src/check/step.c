@@ -297,11 +297,19 @@ static int may_end(const st_step *step, const st_track *t, const st_effect *e, s
 {
     bool on = st_room_is_now(&t->job);
     int64_t ran = t->ran_ms + (on ? step->now - t->started_ms : 0);
+    bool with_its_node = t->job.fails && lost_a_node(step, t);
+    if ((state == ST_JOB_FAILED && !with_its_node) || state == ST_JOB_TIMEOUT) {
+        int rc = st_watch_last_try(step, t, state, err);
+        if (rc < 0)
+            return rc;
+    }
+    if (state == ST_JOB_CANCELLED && e->never)
+        return st_watch_never(t, e) ? 0 : wrong(e, t, err);
     if (state == ST_JOB_DONE || state == ST_JOB_FAILED) {
         if (t->job.state == ST_JOB_PENDING && t->started && asked_for(step, ST_EV_LATE, e->job))
             return 0;
-        bool with_node = state == ST_JOB_FAILED && t->job.fails && lost_a_node(step, t);
-        if (!with_node && (!on || !asked_for(step, ST_EV_FINISH, e->job)))
+        if (!(state == ST_JOB_FAILED && with_its_node) &&
+            (!on || !asked_for(step, ST_EV_FINISH, e->job)))
             return wrong(e, t, err);
     } else if (state == ST_JOB_TIMEOUT) {
         bool by = t->job.end_by_ms && t->job.end_by_ms <= step->now;
@@ -350,6 +358,8 @@ static int on_stop(const st_step *step, st_track *t, const st_effect *e, st_err 
         return wrong(e, t, err);
     if (e->after == ST_JOB_CANCELLED || e->after == ST_JOB_TIMEOUT || e->after == ST_JOB_FAILED)
         rc = may_end(step, t, e, (st_job_state)e->after, err);
+    else if (e->after == ST_JOB_PENDING && st_watch_again(step, t))
+        t->job.again = true;
     else if (e->after == ST_JOB_PENDING)
         rc = t->job.fails && lost_a_node(step, t)
                  ? BAD("on_fault: job %" PRIu64 " waits again, and should have failed", e->job)
@@ -387,6 +397,20 @@ static int on_requeue(const st_step *step, st_track *t, const st_effect *e, st_e
     return rc;
 }
 
+/* Its tasks have failed, or its limit has ended them, and that was not the last try. */
+static int on_retry(const st_step *step, st_track *t, const st_effect *e, st_err *err)
+{
+    int rc = t->job.stopping && t->job.after != ST_JOB_PENDING ? wrong(e, t, err)
+                                                               : st_watch_retry(step, t, e, err);
+    if (rc == 0 && st_room_is_now(&t->job))
+        rc = gone(step, t, e, err);
+    t->job.held = false;
+    t->job.claimant = 0; /* it leaves for nobody */
+    off_devices(step, t, ST_JOB_PENDING);
+    t->ran_ms = 0;
+    return rc;
+}
+
 static int on_end(const st_step *step, st_track *t, const st_effect *e, st_err *err)
 {
     int rc = 0;
@@ -398,7 +422,9 @@ static int on_end(const st_step *step, st_track *t, const st_effect *e, st_err *
         rc = wrong(e, t, err);
     if (rc == 0)
         rc = gone(step, t, e, err);
+    uint64_t array = t->job.array;
     st_watch_drop(step->watch, e->job);
+    st_watch_flow_ended(step, e->job, array, e->state);
     return rc;
 }
 
@@ -461,6 +487,8 @@ static int on_effect(const st_step *step, size_t at, st_err *err)
     case ST_FX_PAUSE:
     case ST_FX_REQUEUE:
         return on_requeue(step, t, e, err);
+    case ST_FX_RETRY:
+        return on_retry(step, t, e, err);
     case ST_FX_END:
         return on_end(step, t, e, err);
     default:
@@ -488,6 +516,8 @@ static int same_job(const st_core *core, st_track *t, st_err *err)
         return BAD("effects: job %" PRIu64 " is %sbarred, by its events it is not so", job->id,
                    job->barred ? "" : "not ");
     int rc = st_watch_window(core, t, job, err);
+    if (rc == 0)
+        rc = st_watch_flow(core, t, job, err);
     if (rc < 0)
         return rc;
     t->job.barred = job->barred; /* by its window as the clock says */
@@ -536,8 +566,9 @@ static void hear(const st_step *step, st_track *t)
         if (ev->kind == ST_EV_LIMIT && ev->u.limit.id == t->job.id)
             t->job.limit_ms = ev->u.limit.limit_ms;
         if (ev->kind == ST_EV_BAR && ev->u.bar.id == t->job.id)
-            t->job.barred = (uint8_t)((t->job.barred & ST_BAR_WINDOW) | ev->u.bar.on);
+            t->job.barred = (uint16_t)((t->job.barred & ~(unsigned)ST_BAR_ORDER) | ev->u.bar.on);
     }
+    st_watch_flow_hear(step, t);
 }
 
 /* Whether a node became or ceased to be somebody's home: one that was draining and fails takes no
@@ -598,6 +629,7 @@ int st_watch_step(st_watch *watch, const st_core *core, const st_event *const *e
                     .fx = fx,
                     .now = st_core_now(core)};
     step.promises_moved = begin(&step);
+    st_watch_flow_begin(&step);
     st_growth before, after;
     bool grows = fx->list.n > 0; /* without effects nobody has more than before */
     if (grows)
@@ -607,6 +639,8 @@ int st_watch_step(st_watch *watch, const st_core *core, const st_event *const *e
         rc = on_effect(&step, i, err);
     if (rc == 0)
         rc = same_jobs(&step, err);
+    if (rc == 0)
+        rc = st_watch_arrays(&step, err);
     if (rc == 0)
         rc = st_watch_nodes(&step, err);
     if (rc == 0)

@@ -18,6 +18,7 @@ st_watch *st_watch_new(const st_core *core)
 static void track_free(st_track *t)
 {
     free(t->job.grants);
+    free(t->job.afters);
     free(t);
 }
 
@@ -35,6 +36,7 @@ void st_watch_free(st_watch *watch)
     st_vec_free(&watch->served);
     st_vec_free(&watch->taken);
     st_vec_free(&watch->drains);
+    st_vec_free(&watch->arrays);
     free(watch);
 }
 
@@ -104,7 +106,9 @@ void st_watch_add(const st_step *step, uint64_t id)
         t->job.end_by_ms = spec->end_by_ms;
         t->job.by_ms = spec->by_ms;
         t->job.hold = spec->hard ? spec->hold : 0;
+        st_watch_flow_add(step, t, spec);
     }
+    st_watch_flow_hear(step, t);
     /* Which of the types it allows are able to serve it at all is the core's to find out. */
     const st_job *job = st_core_job(step->core, id);
     if (job)

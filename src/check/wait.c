@@ -236,6 +236,15 @@ static int64_t waiting_room(const scene *s, const st_job *job)
     return n;
 }
 
+/* What is named is among what it waits for, and nothing of that is over but what ended otherwise. */
+static bool after_true(const st_job *job, const st_reason *r)
+{
+    bool named = false;
+    for (int i = 0; i < job->nafters; i++)
+        named |= job->afters[i].id == r->other && job->afters[i].array == (r->used == 1);
+    return named && r->asked == job->nafters && (r->code == ST_WHY_NEVER) == (job->never != 0);
+}
+
 static bool reason_true(const scene *s, const st_job *job, const st_reason *r)
 {
     switch (r->code) {
@@ -266,6 +275,16 @@ static bool reason_true(const scene *s, const st_job *job, const st_reason *r)
                r->until_ms == (r->dim == ST_BAR_BEGIN ? job->begin_ms
                                : r->dim == ST_BAR_END ? job->end_by_ms
                                                       : ST_TIME_NEVER);
+    case ST_WHY_AFTER:
+    case ST_WHY_NEVER:
+        return after_true(job, r);
+    case ST_WHY_ON_HOLD:
+        return job->held_by > 0 && r->used == job->held_by;
+    case ST_WHY_THROTTLE:
+        return (job->barred & ST_BAR_THROTTLE) && r->bound > 0;
+    case ST_WHY_RETRY:
+        return job->tries > 0 && r->used == job->tries && r->until_ms == job->begin_ms &&
+               r->until_ms > st_core_now(s->core);
     case ST_WHY_COOLDOWN:
         return st_core_job(s->core, job->id)->rest_ms == r->until_ms &&
                r->until_ms > st_core_now(s->core);

@@ -10,6 +10,7 @@
  *   book.c    bookings
  *   wait.c    who waits, and whether the reasons are true
  *   window.c  windows of jobs
+ *   flow.c    jobs that wait for others, holds, throttles, retries
  *   node.c    nodes that come into service
  *   drain.c   nodes that drain by a time
  *   incident.c  what takes nodes out of service, and when that is over
@@ -40,6 +41,7 @@ typedef struct st_track {
     st_class class_before; /* when the step began */
     bool held_before;      /* likewise */
     bool harmed;           /* something happened that its deadline was not promised against */
+    int64_t never_ms;      /* since when what it waits for can never come true (job.never) */
     bool told;             /* agents were told to run it, and have not said that it is gone */
 } st_track;
 
@@ -56,6 +58,14 @@ typedef struct st_watch_drain {
     st_drain_then then;
 } st_watch_drain;
 
+/* An array with jobs that are not over. */
+typedef struct st_watch_array {
+    uint64_t id;
+    int throttle, live;
+    bool spoilt; /* one of it has not ended well */
+    int turns;   /* how many had one when the last step ended */
+} st_watch_array;
+
 struct st_watch {
     ST_VEC(st_track *) tracks; /* live jobs by id */
     st_use capacity;           /* when the last step ended */
@@ -64,6 +74,7 @@ struct st_watch {
     ST_VEC(uint8_t) unproven; /* by node: it needs a test before it takes jobs */
     ST_VEC(bool) served;      /* by node: it took jobs when the last step ended */
     ST_VEC(st_watch_taken) taken;
+    ST_VEC(st_watch_array) arrays;
     ST_VEC(st_watch_drain) drains; /* by node */
     st_reserved first;             /* for whom capacity was reserved first, after the last step */
     int64_t first_by_ms;           /* and when it was to start at the latest, since it is first */
@@ -104,6 +115,20 @@ bool st_watch_closes(const st_step *step, const st_track *t);
 /* And deadlines. */
 void st_watch_harm(const st_step *step, st_track *t);
 int st_watch_window(const st_core *core, const st_track *t, const st_job *job, st_err *err);
+
+/* Jobs that wait for others, holds, throttles, retries: what is submitted, what is said, what ends. */
+void st_watch_flow_add(const st_step *step, st_track *t, const st_job_spec *spec);
+void st_watch_flow_hear(const st_step *step, st_track *t);
+void st_watch_flow_begin(const st_step *step);
+void st_watch_flow_ended(const st_step *step, uint64_t id, uint64_t array, st_job_state state);
+/* Whether it may be cancelled since what it waits for can never come true. */
+bool st_watch_never(const st_track *t, const st_effect *e);
+/* Whether it has failed in this step and is to be tried again; a RETRY; an end, which must be its last. */
+bool st_watch_again(const st_step *step, const st_track *t);
+int st_watch_retry(const st_step *step, st_track *t, const st_effect *e, st_err *err);
+int st_watch_last_try(const st_step *step, const st_track *t, st_job_state state, st_err *err);
+int st_watch_flow(const st_core *core, const st_track *t, const st_job *job, st_err *err);
+int st_watch_arrays(const st_step *step, st_err *err);
 
 /* It must give lent devices back to a job inside their booking: does it have any? */
 int st_watch_lent_victim(const st_step *step, const st_track *t, const st_track *claimant,

@@ -24,7 +24,7 @@ static int lift(st_core *core, st_job *job, st_effects *fx, st_err *err)
     bool leaves = st_job_ordered(job) && st_job_leaving(job) && !job->stopping;
     st_class was = job->class;
     if (job->barred != ST_BAR_ORDER) { /* its window keeps it out all the same */
-        job->barred &= (uint8_t)~ST_BAR_ORDER;
+        job->barred &= (uint16_t)~ST_BAR_ORDER;
         return 0;
     }
     if (leaves && (job->state != ST_JOB_NOTIFIED || !st_core_stay(core, job)))

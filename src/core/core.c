@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "core/flow.h"
 #include "core/shadow.h"
 
 st_core *st_core_new(const st_policy *policy)
@@ -15,6 +16,8 @@ st_core *st_core_new(const st_policy *policy)
     core->placer = st_placer_new(core->fleet, core->tree);
     core->forecast = st_forecast_new();
     core->by_id = st_idmap_new();
+    core->waiters.first = st_idmap_new();
+    core->array_ids = st_idmap_new();
     core->slots = st_slots_new();
     core->calendar_ms = ST_TIME_NEVER;
     core->nodes_ms = core->incidents_ms = ST_TIME_NEVER;
@@ -48,6 +51,9 @@ void st_core_free(st_core *core)
     st_vec_free(&core->ended);
     st_vec_free(&core->placed);
     st_vec_free(&core->off);
+    st_vec_free(&core->idle);
+    st_after_done(core);
+    st_arrays_done(core);
     st_vec_free(&core->due);
     st_core_yielders_done(core);
     st_vec_free(&core->restart);
@@ -127,24 +133,35 @@ void st_core_add_job(st_core *core, st_job *job)
 }
 
 /* Takes the job out of the list it is in; the last one fills the gap. */
-static void unslot(st_core *core, const st_job *job, bool on)
+static void unslot(const st_job *job, st_job_vec *list)
 {
-    st_job **v = on ? core->placed.v : core->off.v;
-    size_t *n = on ? &core->placed.n : &core->off.n;
-    ST_ASSERT((size_t)job->slot < *n && v[job->slot] == job);
-    st_job *last = v[--*n];
+    ST_ASSERT((size_t)job->slot < list->n && list->v[job->slot] == job);
+    st_job *last = list->v[--list->n];
     last->slot = job->slot;
-    v[last->slot] = last;
+    list->v[last->slot] = last;
+}
+
+static void slot(st_job *job, st_job_vec *list)
+{
+    job->slot = (int32_t)list->n;
+    st_vec_push(list, job);
 }
 
 void st_core_place(st_core *core, st_job *job, bool on)
 {
-    unslot(core, job, !on);
-    job->slot = (int32_t)(on ? core->placed.n : core->off.n);
-    if (on)
-        st_vec_push(&core->placed, job);
-    else
-        st_vec_push(&core->off, job);
+    ST_ASSERT(!job->idle);
+    unslot(job, on ? &core->off : &core->placed);
+    slot(job, on ? &core->placed : &core->off);
+}
+
+void st_core_put_aside(st_core *core, st_job *job)
+{
+    bool idle = job->barred & ST_BAR_IDLE;
+    if (idle == job->idle)
+        return;
+    unslot(job, idle ? &core->off : &core->idle);
+    slot(job, idle ? &core->idle : &core->off);
+    job->idle = idle;
 }
 
 void st_core_free_ended(st_core *core)
@@ -157,7 +174,7 @@ void st_core_free_ended(st_core *core)
 void st_core_drop_job(st_core *core, st_job *job)
 {
     size_t at = position(core, job->id);
-    unslot(core, job, false);
+    unslot(job, job->idle ? &core->idle : &core->off);
     ST_ASSERT(at < core->jobs.n && core->jobs.v[at] == job);
     st_vec_remove(&core->jobs, at);
     st_idmap_del(core->by_id, job->id);
@@ -167,7 +184,8 @@ void st_core_drop_job(st_core *core, st_job *job)
 int64_t st_core_next_timer(const st_core *core)
 {
     int64_t nodes_ms = ST_MIN(core->nodes_ms, core->incidents_ms);
-    return ST_MIN(ST_MIN(core->wake_ms, core->due_ms), ST_MIN(core->calendar_ms, nodes_ms));
+    int64_t jobs_ms = ST_MIN(core->due_ms, st_after_due_ms(core));
+    return ST_MIN(ST_MIN(core->wake_ms, jobs_ms), ST_MIN(core->calendar_ms, nodes_ms));
 }
 
 /* Since when it runs and was displaced counts up to a moment. */

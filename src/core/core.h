@@ -69,7 +69,9 @@ typedef struct st_core st_core;
     X(ST_EV_TEST, "test")                 /* a node is to be tested: u.tested.node */             \
     X(ST_EV_TESTED, "tested")             /* what a test has found: u.tested */                   \
     X(ST_EV_LABELS, "labels")             /* a node has other labels: u.labels */                 \
-    X(ST_EV_INCIDENT, "incident")         /* somebody has looked at a breaker: u.id */
+    X(ST_EV_INCIDENT, "incident")         /* somebody has looked at a breaker: u.id */            \
+    X(ST_EV_HOLD, "hold")                 /* a job is held back, or released: u.hold */           \
+    X(ST_EV_ARRAY, "array")               /* an array has another throttle: u.array */
 typedef enum st_event_kind {
 #define X(id, name) id,
     ST_EVENT_TABLE(X)
@@ -112,6 +114,13 @@ typedef struct st_job_spec {
     uint64_t hold; /* hard: the number of the booking that is kept for it, chosen by the caller */
     bool meek;     /* preempts nobody of its own account, and nobody while it borrows */
     bool fails;    /* it fails with its node, and is not started again */
+    const st_await *afters; /* what it waits for, none of it over yet */
+    int nafters;
+    bool keeps;     /* it is not cancelled when one of them ends otherwise */
+    int held_by;    /* it is on hold from the beginning; 0: it is not */
+    uint64_t array; /* that it is a part of, which is the id of the first of its jobs; 0: none */
+    int throttle; /* how many of the array may run at a time; the first one's word; 0: any number */
+    st_retries retry;
     const char *reader; /* the account of whoever reads a refusal; NULL: may know everything */
     const char *priority_class; /* for those who reckon what it costs; the core does not know it */
 } st_job_spec;
@@ -161,6 +170,7 @@ typedef struct st_event {
         struct {
             uint64_t id;
             bool failed;
+            bool final; /* failed in a way that is not tried again */
         } finish;
         uint64_t id;
         struct {
@@ -175,6 +185,15 @@ typedef struct st_event {
             uint64_t id;
             int64_t limit_ms; /* ST_TIME_NEVER: none */
         } limit;
+        struct {
+            uint64_t id;
+            bool on;
+            int by; /* how strong whoever says so is; what one holds nobody weaker releases */
+        } hold;
+        struct {
+            uint64_t id;
+            int throttle; /* 0: any number */
+        } array;
         struct {
             uint64_t id;
             bool on;
@@ -242,7 +261,8 @@ int st_event_decode(const char *data, size_t len, size_t *at, st_arena *arena, s
       "something is wrong with nodes, and state says what is new of it; or a node reported "       \
       "something that cannot be true; or requests of a job there became slow and no neighbour "    \
       "explains it")                                                                               \
-    X(ST_FX_DRAIN, "drain", "a node the job is on drains; until says when the job must be off it")
+    X(ST_FX_DRAIN, "drain", "a node the job is on drains; until says when the job must be off it") \
+    X(ST_FX_RETRY, "retry", "the job failed and is tried again; until says when at the earliest")
 typedef enum st_effect_kind {
 #define X(id, name, about) id,
     ST_EFFECT_TABLE(X)
@@ -273,9 +293,11 @@ typedef struct st_effect {
     };
     int64_t
         unsaved_ms; /* time on devices since its last checkpoint: PAUSE keeps it, REQUEUE and END lose it */
-    bool ordered;     /* the job leaves because it is barred, and for nobody else */
-    int stay;         /* of the job: how often it has started */
-    int times;        /* ... and has been on devices */
+    bool ordered; /* the job leaves because it is barred, and for nobody else */
+    int stay;     /* of the job: how often it has started */
+    int times;    /* ... and has been on devices */
+    uint64_t
+        never; /* of END: what it waited for ended otherwise, and it is cancelled for that; 0: not so */
     size_t grants_at; /* where its grants begin in st_effects.grants */
     int ngrants;
 } st_effect;
@@ -317,7 +339,9 @@ const char *st_deadline_name(st_deadline state);
  * fit. topology: inside one domain of `dim`. held, reserved, reclaim_reserved: `other`. reclaim_bound: `used` GPUs
  * for `asked`. moves: `used` jobs with `bound` milli-GPU. no_nodes: of asked tasks `bound` fit; dim: pool + 1.
  * stopping: `asked` jobs; used 1: itself. lookahead: `bound` stand before it. window: dim is the st_bar. booking:
- * used 1: it has not begun. until_ms where it is a matter of time. */
+ * used 1: it has not begun. after, never: `other` is one of `asked`, an array where used is 1; dim: st_after_how.
+ * on_hold: used: how strong whoever holds it is. throttle: bound. retry: used tries of `bound`. until_ms where it is
+ * a matter of time. */
 #define ST_REASON_TABLE(X)                                                                         \
     X(ST_WHY_MAX, "max", true, "the account would hold more than its max",                         \
       "wait until one of its jobs ends, or ask an admin for a higher max")                         \
@@ -388,7 +412,18 @@ const char *st_deadline_name(st_deadline state);
       "wait until the stated time; cancel it where no window is left")                             \
     X(ST_WHY_MEEK, "no_preempt", false,                                                            \
       "its priority class has no right to preempt; with one it would start",                       \
-      "wait, or submit it in a class that preempts (--class)")
+      "wait, or submit it in a class that preempts (--class)")                                     \
+    X(ST_WHY_AFTER, "after", true, "it waits for other jobs to end",                               \
+      "wait for the named job, or cancel this one")                                                \
+    X(ST_WHY_NEVER, "never", true,                                                                 \
+      "a job that it waits for did not end as it must, so this one can never start",               \
+      "cancel it, and submit it again if you still want it")                                       \
+    X(ST_WHY_ON_HOLD, "on_hold", true, "it is on hold",                                            \
+      "release it (`stint release`); what an admin holds only an admin releases")                  \
+    X(ST_WHY_THROTTLE, "throttle", true, "enough jobs of its array are running or ahead of it",    \
+      "wait, or raise the throttle (`stint array ID --throttle N`)")                               \
+    X(ST_WHY_RETRY, "retry", true, "it failed and waits before it is tried again",                 \
+      "wait until the stated time, or cancel it")
 typedef enum st_why {
 #define X(id, name, blocks, means, remedy) id,
     ST_REASON_TABLE(X)
@@ -450,6 +485,10 @@ typedef struct st_estimate {
 typedef ST_VEC(st_estimate) st_estimates;
 
 int st_core_estimate(const st_core *core, st_estimates *ret, st_err *err);
+
+/* Whether an array has jobs that are not over; how many of it may run at a time, 0: any number; and whether one has
+ * not ended well. What is not asked for is NULL. */
+bool st_core_array(const st_core *core, uint64_t id, int *ret_throttle, bool *ret_spoilt);
 
 /* For whom capacity is reserved, in order, as of the last pass. */
 typedef struct st_reserved {

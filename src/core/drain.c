@@ -121,7 +121,7 @@ static void let_stay(st_core *core, st_job *job, st_effects *fx)
     if (!(job->barred & ST_BAR_NODE) || st_drain_leaves(core, job))
         return;
     if (job->barred != ST_BAR_NODE || job->claimant != 0) { /* it must go all the same */
-        job->barred &= (uint8_t)~ST_BAR_NODE;
+        job->barred &= (uint16_t)~ST_BAR_NODE;
         return;
     }
     if (job->state != ST_JOB_NOTIFIED || job->stopping || !st_core_stay(core, job))

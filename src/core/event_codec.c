@@ -65,6 +65,34 @@ static void io_account_spec(codec *c, st_arena *arena, st_account_spec *a)
     a->named = c->format < 3;
 }
 
+/* What keeps it from running besides room, and whether it is tried again. */
+static void io_flow(codec *c, st_arena *arena, st_job_spec *j)
+{
+    size_t n = io_count(c, (size_t)ST_MAX(j->nafters, 0), ST_AFTER_MAX);
+    st_await *afters = NULL;
+    if (!c->out && n > 0 && !c->bad) {
+        afters = st_arena_alloc(arena, n * sizeof *afters);
+        j->afters = afters;
+        j->nafters = (int)n;
+    }
+    for (size_t i = 0; i < n && !c->bad; i++) {
+        st_await a = c->out ? j->afters[i] : (st_await){0};
+        io_u64(c, &a.id);
+        IO_IN(c, a.how, 0, ST_AFTER_COUNT - 1);
+        IO_BOOL(c, a.array);
+        if (!c->out)
+            afters[i] = a;
+    }
+    IO_BOOL(c, j->keeps);
+    IO_IN(c, j->held_by, INT32_MIN, INT32_MAX);
+    io_u64(c, &j->array);
+    IO_IN(c, j->throttle, INT32_MIN, INT32_MAX);
+    IO_IN(c, j->retry.times, INT32_MIN, INT32_MAX);
+    io_i64(c, &j->retry.wait_ms);
+    io_i64(c, &j->retry.most_ms);
+    IO_BOOL(c, j->retry.timeout);
+}
+
 static void io_job_spec(codec *c, st_arena *arena, st_job_spec *j)
 {
     io_u64(c, &j->id);
@@ -97,6 +125,8 @@ static void io_job_spec(codec *c, st_arena *arena, st_job_spec *j)
         IO_BOOL(c, j->meek);
     if (c->format >= 21)
         IO_BOOL(c, j->fails);
+    if (c->format >= 24)
+        io_flow(c, arena, j);
 }
 
 static void io_book(codec *c, st_arena *arena, st_event *ev)
@@ -185,6 +215,26 @@ static void io_node_state(codec *c, st_arena *arena, st_event *ev)
     }
 }
 
+static void io_held(codec *c, st_event *ev)
+{
+    if (ev->kind == ST_EV_ARRAY) {
+        io_u64(c, &ev->u.array.id);
+        IO_IN(c, ev->u.array.throttle, INT32_MIN, INT32_MAX);
+        return;
+    }
+    io_u64(c, &ev->u.hold.id);
+    IO_BOOL(c, ev->u.hold.on);
+    IO_IN(c, ev->u.hold.by, INT32_MIN, INT32_MAX);
+}
+
+static void io_finish(codec *c, st_event *ev)
+{
+    io_u64(c, &ev->u.finish.id);
+    IO_BOOL(c, ev->u.finish.failed);
+    if (c->format >= 24)
+        IO_BOOL(c, ev->u.finish.final);
+}
+
 static void io_event(codec *c, st_arena *arena, st_event *ev)
 {
     int64_t head = ev->kind | (int64_t)c->format << FORMAT_SHIFT;
@@ -242,8 +292,7 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         break;
     case ST_EV_FINISH:
     case ST_EV_LATE:
-        io_u64(c, &ev->u.finish.id);
-        IO_BOOL(c, ev->u.finish.failed);
+        io_finish(c, ev);
         break;
     case ST_EV_INCIDENT:
     case ST_EV_CANCEL:
@@ -268,6 +317,10 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         io_u64(c, &ev->u.bar.id);
         IO_BOOL(c, ev->u.bar.on);
         io_i64(c, &ev->u.bar.notice_ms);
+        break;
+    case ST_EV_HOLD:
+    case ST_EV_ARRAY:
+        io_held(c, ev);
         break;
     case ST_EV_POLICY:
         io_policy(c, &ev->u.policy);

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "core/book.h"
+#include "core/flow.h"
 #include "core/shadow.h"
 
 static int need_job(const st_core *core, uint64_t id, st_job **ret, st_err *err)
@@ -134,7 +135,11 @@ static int on_finish(st_core *core, const st_event *ev, st_effects *fx, st_err *
     if (job->stopping)
         job->claimant = 0; /* it ended by itself */
     st_core_learn(core, job);
-    if (there)
+    bool again = ev->u.finish.failed && !ev->u.finish.final &&
+                 (!job->stopping || job->after == ST_JOB_PENDING);
+    if (again && st_retry_may(core, job, ST_JOB_FAILED))
+        st_core_retry(core, job, there, fx);
+    else if (there)
         st_core_end(core, job, ST_JOB_FAILED, fx);
     else
         st_core_end_now(core, job, ev->u.finish.failed ? ST_JOB_FAILED : ST_JOB_DONE, fx);
@@ -238,7 +243,10 @@ static int on_late(st_core *core, const st_event *ev, st_effects *fx, st_err *er
     if (job->state != ST_JOB_PENDING || job->stay == 0)
         return st_fail(err, ST_ESTATE, "job %s is %s and does not wait for another stay", job->name,
                        st_job_state_name(job->state));
-    st_core_end_now(core, job, ev->u.finish.failed ? ST_JOB_FAILED : ST_JOB_DONE, fx);
+    if (ev->u.finish.failed && !ev->u.finish.final && st_retry_may(core, job, ST_JOB_FAILED))
+        st_core_retry_now(core, job, fx);
+    else
+        st_core_end_now(core, job, ev->u.finish.failed ? ST_JOB_FAILED : ST_JOB_DONE, fx);
     return 0;
 }
 
@@ -335,6 +343,8 @@ static handler *const handlers[ST_EV_COUNT] = {
     [ST_EV_LIMIT] = st_core_set_limit,
     [ST_EV_BAR] = st_core_bar,
     [ST_EV_BRANCH] = on_branch,
+    [ST_EV_HOLD] = st_core_hold_job,
+    [ST_EV_ARRAY] = st_core_throttle,
     [ST_EV_ABSENT] = on_absent,
     [ST_EV_BOOK] = st_core_book,
     [ST_EV_BOOK_CONFIRM] = st_core_book_confirm,
@@ -364,7 +374,9 @@ int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects 
     bool quietly = event->kind == ST_EV_CANCEL && core->settled;
     if (stirs)
         st_core_changed(core, ST_CHANGED_ORDER);
-    if (event->kind == ST_EV_SUBMIT)
+    if (event->kind == ST_EV_SUBMIT && st_core_find(core, event->u.job.id)->barred)
+        ; /* no pass needs to look at it */
+    else if (event->kind == ST_EV_SUBMIT)
         st_vec_push(&core->fresh, event->u.job.id);
     else if (event->kind != ST_EV_TOLD && !quietly)
         st_core_changed(core, ST_CHANGED_WAITING | (stirs ? ST_CHANGED_ROUND : 0));

@@ -376,8 +376,56 @@ static void say_stopping(const st_job *job, st_reasons *ret)
     say(ret, r);
 }
 
-static void say_barred(const st_job *job, st_reasons *ret)
+/* One of those it waits for, and how many they are. */
+static void say_after(const st_job *job, st_reasons *ret)
 {
+    const st_await *a = &job->afters[0];
+    for (int i = 0; job->never && i < job->nafters; i++)
+        if (job->afters[i].id == job->never)
+            a = &job->afters[i];
+    st_reason r = reason_of(job->never ? ST_WHY_NEVER : ST_WHY_AFTER, -1);
+    r.other = a->id;
+    r.asked = job->nafters;
+    r.used = a->array;
+    r.dim = (int)a->how;
+    say(ret, r);
+}
+
+/* What makes it idle. */
+static void say_idle(const st_core *core, const st_job *job, st_reasons *ret)
+{
+    if (job->barred & ST_BAR_HOLD) {
+        st_reason r = reason_of(ST_WHY_ON_HOLD, -1);
+        r.used = job->held_by;
+        say(ret, r);
+    }
+    if (job->barred & ST_BAR_AFTER)
+        say_after(job, ret);
+    if ((job->barred & ST_BAR_THROTTLE) && !(job->barred & (ST_BAR_HOLD | ST_BAR_AFTER))) {
+        int throttle = 0;
+        st_reason r = reason_of(ST_WHY_THROTTLE, -1);
+        st_core_array(core, job->array, &throttle, NULL);
+        r.bound = throttle;
+        say(ret, r);
+    }
+}
+
+static void say_retry(const st_job *job, st_reasons *ret)
+{
+    st_reason r = reason_of(ST_WHY_RETRY, -1);
+    r.used = job->tries;
+    r.bound = job->retry.times;
+    r.until_ms = job->begin_ms;
+    say(ret, r);
+}
+
+static void say_barred(const st_core *core, const st_job *job, st_reasons *ret)
+{
+    say_idle(core, job, ret);
+    if ((job->barred & ST_BAR_BEGIN) && job->tries > 0) {
+        say_retry(job, ret);
+        return;
+    }
     if (job->barred & ST_BAR_ORDER)
         say(ret, reason_of(ST_WHY_CAP, -1));
     if (!(job->barred & ST_BAR_WINDOW))
@@ -407,7 +455,7 @@ int st_core_explain(st_core *core, uint64_t id, st_reasons *ret, st_err *err)
         return 0;
     }
     if (job->barred) {
-        say_barred(job, ret);
+        say_barred(core, job, ret);
         return 0;
     }
     if (job->booking) {

@@ -94,6 +94,9 @@ static void feed_one(const feed *f, const st_effect *e)
     case ST_FX_REQUEUE:
         on_leave(f, e, e->ordered ? ST_CUT_ENDED : ST_CUT_PREEMPTED);
         break;
+    case ST_FX_RETRY:
+        on_leave(f, e, ST_CUT_ENDED);
+        break;
     case ST_FX_END:
         /* Who loses something by no doing of its own had to go: for another, or for a node that drains. */
         on_leave(f, e,

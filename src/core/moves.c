@@ -360,7 +360,7 @@ void st_core_release(st_core *core, st_job *job, bool keep_memory)
     charge_user(core, job, -1);
     note_usage(core, job, -1);
     job->claimant = 0;
-    job->barred &= (uint8_t)~ST_BAR_NODE;
+    job->barred &= (uint16_t)~ST_BAR_NODE;
     st_core_forget_move(core, job);
     job->class = ST_CLASS_NONE;
     st_core_unlist(core, job);

@@ -22,6 +22,7 @@
 
 #include "base/mem.h"
 #include "core/book.h"
+#include "core/flow.h"
 #include "core/shadow.h"
 #include "core/turn.h"
 
@@ -312,6 +313,8 @@ static bool pass_one(st_core *core, st_job *job)
  * the last one found. */
 bool st_core_parts_quietly(st_core *core, const st_job *job)
 {
+    if (job->barred & ST_BAR_IDLE)
+        return core->settled && !core->unfinished && core->fresh.n == 0;
     if (!core->settled || core->unfinished || core->fresh.n > 0 || core->bookings.n > 0 ||
         core->policy.lookahead > 0 || core->policy.as_if_alone ||
         core->policy.order == ST_ORDER_ATTAINED)
@@ -380,12 +383,15 @@ static bool run_round(st_core *core, st_effects *fx)
         core->wake_ms = core->round_wake_ms;
         core->again |= core->heard;
     }
+    core->woken = false;
     if (!in_place)
         core->again |= begin_round(core, fx);
     core->again |= run_queue(core, in_place, fx);
+    st_arrays_run(core);
     core->unfinished = core->stopped;
     core->round_wake_ms = core->wake_ms;
     core->heard = false;
+    core->again |= core->woken; /* they have had no turn in it: as if they had been submitted */
     return core->again || core->floors_dirty || core->class_dirty;
 }
 
@@ -456,6 +462,7 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
             core->wake_ms = ST_MIN(core->wake_ms, core->now + 1000);
     }
     core->late_ms = 0;
+    st_after_defer(core);
     st_core_set_due(core);
     st_core_free_ended(core);
     core->settled = true;

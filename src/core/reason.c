@@ -209,6 +209,39 @@ static void text_stopping(const telling *t, st_strbuf *out)
                        by);
 }
 
+static void text_after(const telling *t, st_strbuf *out)
+{
+    static const char *const ends[] = {
+        [ST_AFTER_ANY] = "to end", [ST_AFTER_OK] = "to be done", [ST_AFTER_FAIL] = "to fail"};
+    const st_reason *r = t->r;
+    const char *what = r->used ? "all jobs of an array" : job_name(t);
+    if (r->code == ST_WHY_NEVER)
+        st_strbuf_addf(out, "it waits for %s %s, and that can never be: it has ended otherwise",
+                       r->used ? "an array" : "a job", ends[r->dim]);
+    else
+        st_strbuf_addf(out, "it waits for %s %s", what, ends[r->dim]);
+    if (r->asked > 1)
+        st_strbuf_addf(out, ", and for %" PRId64 " more", r->asked - 1);
+}
+
+static void text_idle(const telling *t, st_strbuf *out)
+{
+    const st_reason *r = t->r;
+    char in[32];
+    if (r->code == ST_WHY_ON_HOLD) {
+        st_strbuf_addf(out, "it is on hold%s", r->used > 1 ? " by an admin" : "");
+    } else if (r->code == ST_WHY_THROTTLE) {
+        st_strbuf_addf(out, "%" PRId64 " of its array may run at a time, and they are before it",
+                       r->bound);
+    } else if (r->code == ST_WHY_RETRY) {
+        st_fmt_duration(in, ST_MAX(r->until_ms - t->core->now, 0));
+        st_strbuf_addf(out, "it failed; retry %" PRId64 " of %" PRId64 " begins in %s", r->used,
+                       r->bound, in);
+    } else {
+        text_after(t, out);
+    }
+}
+
 void st_reason_text(const st_core *core, const st_reason *r, int32_t reader, st_strbuf *out)
 {
     const telling t = {core, r, reader};
@@ -328,7 +361,7 @@ void st_reason_text(const st_core *core, const st_reason *r, int32_t reader, st_
         text_nodes(core, r, out);
         break;
     default:
-        text_room(core, r, out);
+        r->code >= ST_WHY_AFTER ? text_idle(&t, out) : text_room(core, r, out);
         break;
     }
 }

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "core/book.h"
+#include "core/flow.h"
 #include "core/queue.h"
 #include "core/save_health.h"
 #include "core/shadow.h"
@@ -291,7 +292,8 @@ static void io_job(codec *c, const st_core *core, st_job *j)
         IO_IN(c, j->times, c->format < 10 ? j->stay : 0, INT32_MAX);
     if (c->format >= 9)
         IO_IN(c, j->barred, 0,
-              c->format >= 22   ? ST_BAR_ALL
+              c->format >= 24   ? ST_BAR_ALL
+              : c->format >= 22 ? ST_BAR_SINCE_22
               : c->format >= 15 ? ST_BAR_SINCE_15
                                 : ST_BAR_ORDER);
     if (c->format >= 14)
@@ -312,6 +314,8 @@ static void io_job(codec *c, const st_core *core, st_job *j)
         IO_BOOL(c, j->fails);
         IO_IN(c, j->fault, 0, (int64_t)core->fleet->nodes.n);
     }
+    if (c->format >= 24)
+        st_save_flow(c, core, j);
     c->bad |= j->class == ST_CLASS_BOOKED && j->booking == 0;
     c->bad |= (j->state == ST_JOB_STOPPING && !j->stopping) ||
               (j->stopping && j->state != ST_JOB_STOPPING && j->state != ST_JOB_PAUSED);
@@ -599,6 +603,8 @@ static void io_core(codec *c, st_core *core)
     }
     if (c->format >= 21)
         st_save_incidents(c, core);
+    if (c->format >= 24)
+        st_save_arrays(c, core);
     for (size_t i = 0; i < core->jobs.n && !c->bad; i++)
         c->bad |= core->jobs.v[i]->booking && !st_book_find(core, core->jobs.v[i]->booking);
 }
@@ -631,9 +637,13 @@ static void rebuild(st_core *core)
             st_core_place(core, job, true);
         if (st_job_leaving(job))
             st_core_leaves(core, job);
-        bool waits = st_job_waits(job) || (job->booking && job->state == ST_JOB_PENDING);
+        bool waits =
+            st_job_waits(job) || (job->booking && job->state == ST_JOB_PENDING && !job->barred);
         if (core->unfinished && waits && job->joined != core->round)
             st_vec_push(&core->fresh, job->id);
+        st_core_put_aside(core, job);
+        st_after_join(core, job);
+        st_array_join(core, job);
         core->nheld += job->held;
         if (job->class == ST_CLASS_BURSTABLE)
             st_core_list_fresh(core, job);

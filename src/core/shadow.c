@@ -170,13 +170,15 @@ static bool find_place(st_core *core, paper *p, st_job *shadow, bool ever)
 void st_shadow_join(st_core *core, st_job *job)
 {
     st_shadow_cluster *cluster = cluster_of(core, job->account);
-    if (!cluster || job->shape.gpus == 0)
+    if (!cluster || job->shape.gpus == 0 || (job->barred & ST_BAR_IDLE))
         return;
     struct st_shadow_job *shadow = st_xcalloc(1, sizeof *shadow);
     st_job *s = &shadow->job;
     *s = *job;
     s->name = st_xstrdup("");
     s->grants = NULL;
+    s->afters = NULL;
+    s->nafters = 0;
     s->state = ST_JOB_PENDING;
     s->class = ST_CLASS_NONE;
     s->held = s->stopping = s->first = false;

@@ -8,6 +8,7 @@
  *               quota counters and effects in step
  *   yield.c     the way out: notified -> checkpointing -> paused or requeued; deadlines
  *   stop.c      what is told to be gone and not known to be
+ *   after.c, hold.c, array.c, retry.c   jobs that no pass looks at for now; flow.h has their parts
  *   due.c       who is due when
  *   borrowers.c who is outside its floor, and where that may change
  *   classes.c   capacity, floors, guaranteed or burstable
@@ -103,6 +104,21 @@ typedef struct st_whatif {
 } st_whatif;
 
 typedef ST_VEC(st_job *) st_job_vec;
+
+typedef ST_VEC(uint64_t) st_id_heap;
+typedef struct st_array st_array;
+
+/* Who waits for a job or an array, as a list for each (after.c). */
+typedef struct st_waiter {
+    uint64_t job;
+    int64_t next; /* the next row of the list; -1: none */
+} st_waiter;
+
+typedef struct st_waiters {
+    st_idmap *first;
+    ST_VEC(st_waiter) rows;
+    size_t live; /* as many as live jobs wait for; other rows mean nothing any more */
+} st_waiters;
 
 /* A standing, as long as it is of this generation (standings.c). */
 typedef struct st_noted {
@@ -206,16 +222,25 @@ struct st_core {
     st_tree *tree;
     st_fleet *fleet;
     st_placer *placer;
-    ST_VEC(st_job *) jobs;   /* live ones, by id */
-    ST_VEC(st_job *) ended;  /* until the pass is over */
-    ST_VEC(st_job *) placed; /* those on devices, in no particular order */
-    uint64_t version;        /* counts changes of who may be displaced, and in what order */
+    ST_VEC(st_job *) jobs;  /* live ones, by id */
+    ST_VEC(st_job *) ended; /* until the pass is over */
+    st_job_vec placed;      /* those on devices, in no particular order */
+    uint64_t version;       /* counts changes of who may be displaced, and in what order */
     st_idmap *by_id;
-    int lowest;             /* no job has a lower priority than this */
-    ST_VEC(st_job *) off;   /* those who are not, likewise; a job's slot is in either */
-    size_t nheld;           /* of these, with a plan */
-    size_t nmoving;         /* of those on devices, with a place to go to */
-    int64_t due_ms;         /* no job is due before; exact after a pass */
+    int lowest;         /* no job has a lower priority than this */
+    st_job_vec off;     /* those who are not, likewise; a job's slot is in either */
+    st_job_vec idle;    /* or in this: those who wait, and no pass needs to look at (flow.h) */
+    st_waiters waiters; /* derived: who waits for whom */
+    st_id_heap doomed;  /* derived: who waits for what can never come true, and ends for it */
+    size_t ndoomed;     /* derived: how many; some in `doomed` may be over */
+    int64_t doomed_ms;  /* when the next of them do */
+    ST_VEC(st_array *) arrays;     /* those with jobs that are not over, by id */
+    st_idmap *array_ids;           /* derived */
+    ST_VEC(uint64_t) arrays_dirty; /* in which somebody may have a turn now */
+    bool woken;                    /* in this round somebody was let go who has not had a turn */
+    size_t nheld;                  /* of these, with a plan */
+    size_t nmoving;                /* of those on devices, with a place to go to */
+    int64_t due_ms;                /* no job is due before; exact after a pass */
     ST_VEC(st_due_row) due; /* a heap; what is no longer true is left in it until it comes up */
     int64_t now;
     uint64_t hash;
@@ -306,6 +331,7 @@ void st_core_add_job(st_core *core, st_job *job);
 void st_core_drop_job(st_core *core, st_job *job);
 void st_core_free_ended(st_core *core);
 void st_core_place(st_core *core, st_job *job, bool on); /* between `placed` and `off` */
+void st_core_put_aside(st_core *core, st_job *job); /* between `off` and `idle`, as its bars say */
 
 /* What has changed. Everything that is kept from pass to pass is given up by these words and by nothing else. */
 typedef enum st_change {

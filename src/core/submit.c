@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "core/book.h"
+#include "core/flow.h"
 #include "core/shadow.h"
 
 static int check_shape(const st_core *core, const st_job_spec *s, st_err *err)
@@ -306,6 +307,12 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
         rc = st_window_check(core, spec, account, err);
     if (rc == 0)
         rc = st_deadline_check(core, spec, err);
+    if (rc == 0)
+        rc = st_after_check(core, spec, err);
+    if (rc == 0)
+        rc = st_array_check(core, spec, err);
+    if (rc == 0)
+        rc = st_retry_check(core, spec, err);
     if (rc < 0)
         return rc;
     bool fenced = spec->shape.level == ST_LEVEL_WHOLE || spec->shape.level == ST_LEVEL_MIG;
@@ -329,6 +336,7 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
         .limit_ms = spec->limit_ms,
         .yield = spec->yield,
         .booking = spec->booking,
+        .retry = spec->retry,
         .type = -1,
         .submit_ms = core->now,
         .queued_ms = core->now,
@@ -374,7 +382,12 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
     job.user = st_tree_user(core->tree, spec->user);
     st_job *own = st_xmalloc(sizeof *own);
     *own = job;
+    st_after_set(core, spec, own);
+    st_array_set(core, spec, own);
     st_core_add_job(core, own);
+    st_core_put_aside(core, own);
+    st_after_join(core, own);
+    st_array_join(core, own);
     st_core_due(core, own);
     st_shadow_join(core, own);
     if (core->policy.learn && st_typical_learn(st_placer_typical(core->placer), own)) {

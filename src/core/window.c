@@ -11,6 +11,7 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "core/book.h"
+#include "core/flow.h"
 
 /* The booking of a series that begins next; one that is about to end only where there is no other. */
 static const st_booking *next_of(const st_core *core, uint64_t series)
@@ -116,7 +117,7 @@ void st_window_next(const st_core *core, st_job *job)
 {
     const st_booking *b = job->series ? next_of(core, job->series) : NULL;
     job->booking = b ? b->id : 0;
-    job->barred &= (uint8_t)~ST_BAR_SLOT;
+    job->barred &= (uint16_t)~ST_BAR_SLOT;
     if (job->series && !b && !ST_BROKEN(WINDOW_SLOT))
         job->barred |= ST_BAR_SLOT;
 }
@@ -157,9 +158,10 @@ static void close_window(st_core *core, st_job *job, st_effects *fx)
 void st_window_expire(st_core *core, st_job *job, st_effects *fx)
 {
     if ((job->barred & ST_BAR_BEGIN) && job->begin_ms <= core->now) {
-        job->barred &= (uint8_t)~ST_BAR_BEGIN;
+        job->barred &= (uint16_t)~ST_BAR_BEGIN;
         job->queued_ms = core->now; /* until now it did not wait for others */
         st_core_changed(core, ST_CHANGED_STANDING);
+        st_array_note(core, job, fx);
     }
     if (!job->end_by_ms || job->stopping)
         return;

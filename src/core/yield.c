@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "core/book.h"
+#include "core/flow.h"
 #include "core/shadow.h"
 
 int64_t st_job_due_ms(const st_job *job)
@@ -52,6 +53,10 @@ static bool own_doing(const st_job *job)
 
 void st_core_requeue_now(st_core *core, st_job *job, st_effects *fx)
 {
+    if (job->again) {
+        st_core_retry_now(core, job, fx);
+        return;
+    }
     int64_t unsaved_ms = st_job_unsaved_ms(job, core->now), lost = lose(core, job);
     uint64_t claimant = job->claimant;
     bool ordered = own_doing(job) && !lost_node(core, job);
@@ -87,7 +92,7 @@ static void end(st_core *core, st_job *job, st_job_state state, bool loses, st_e
     int64_t unsaved_ms = loses ? st_job_unsaved_ms(job, core->now) : 0;
     int64_t lost = loses ? lose(core, job) : 0;
     uint64_t claimant = job->yield == ST_YIELD_CANCEL && unsaved_ms > 0 ? job->claimant : 0;
-    bool ordered = loses && own_doing(job);
+    bool ordered = loses && own_doing(job), waited = job->barred & ST_BAR_AFTER;
     st_shadow_ended(core, job, state);
     if (job->held)
         st_core_unhold(core, job, fx);
@@ -102,8 +107,12 @@ static void end(st_core *core, st_job *job, st_job_state state, bool loses, st_e
     e.unsaved_ms = unsaved_ms;
     e.ordered = ordered;
     e.node = state == ST_JOB_FAILED ? job->fault - 1 : -1;
+    e.never = state == ST_JOB_CANCELLED && !job->keeps && waited ? job->never : 0;
     st_fx(core, fx, e, NULL, 0);
     st_core_drop_job(core, job);
+    st_after_leave(core, job);
+    st_after_ended(core, job->id, false, state);
+    st_array_leave(core, job, state);
 }
 
 /* Somebody it had to end for may be named: then what it loses is his doing. */
@@ -269,7 +278,10 @@ static void expire(st_core *core, st_job *job, st_effects *fx)
     if (st_job_on_devices(job) && st_job_end_ms(job, core->now) <= core->now) {
         if (job->end_by_ms == 0 || job->end_by_ms > core->now)
             st_core_learn(core, job);
-        st_core_end(core, job, ST_JOB_TIMEOUT, fx);
+        if (!job->stopping && st_retry_may(core, job, ST_JOB_TIMEOUT))
+            st_core_retry(core, job, true, fx);
+        else
+            st_core_end(core, job, ST_JOB_TIMEOUT, fx);
     } else if (job->state == ST_JOB_RUNNING) {
         st_core_expect(core, job); /* it outlived what was expected */
         st_core_retime(core, job);
@@ -311,4 +323,6 @@ void st_core_expire(st_core *core, st_effects *fx)
     st_core_nodes_expire(core, fx);
     st_incidents_expire(core, fx);
     st_book_expire(core, fx);
+    st_after_expire(core, fx);
+    st_arrays_run(core);
 }

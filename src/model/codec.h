@@ -40,8 +40,9 @@
  *  19 what is said of nodes and by whom, tests of nodes, the policies `acceptance`, `suspect`, `retest`
  *  20 labels of nodes, what bookings require of them, dedicated bookings
  *  21 incidents, what kind a fault is, and their policies; what jobs do when a node fails
- *  22 by when a node drains, and what becomes of its jobs then */
-#define ST_CODEC_FORMAT 22
+ *  22 by when a node drains, and what becomes of its jobs then
+ *  24 jobs that wait for others, are on hold, are tried again; arrays with a throttle */
+#define ST_CODEC_FORMAT 24
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */

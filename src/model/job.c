@@ -61,6 +61,17 @@ const char *st_yield_name(st_yield yield)
     return yield_names[yield];
 }
 
+const char *st_after_name(st_after_how how)
+{
+    static const char *const names[] = {
+#define X(id, name, about) [id] = name,
+        ST_AFTER_TABLE(X)
+#undef X
+    };
+    ST_ASSERT(how < ST_AFTER_COUNT);
+    return names[how];
+}
+
 const char *st_need_name(uint32_t needs)
 {
     int bit = __builtin_ctz(needs);
@@ -93,6 +104,7 @@ void st_job_free(st_job *job)
     free(job->name);
     free(job->grants);
     free(job->to);
+    free(job->afters);
     free(job);
 }
 

@@ -93,10 +93,46 @@ typedef enum st_bar {
     ST_BAR_SLOT = 8,  /* its slot has no window left */
     ST_BAR_NODE =
         16, /* a node it is on drains, and its time is up (core/drain.c); gone with its devices */
-    ST_BAR_ALL = 31,
+    ST_BAR_AFTER = 32,     /* it waits for other jobs (core/after.c) */
+    ST_BAR_HOLD = 64,      /* somebody holds it back until it is released (core/hold.c) */
+    ST_BAR_THROTTLE = 128, /* as many of its array as may are before it (core/array.c) */
+    ST_BAR_ALL = 255,
+    ST_BAR_SINCE_22 = 31,
     ST_BAR_SINCE_15 = 15
 } st_bar;
 #define ST_BAR_WINDOW (ST_BAR_BEGIN | ST_BAR_END | ST_BAR_SLOT)
+/* For as long as nothing happens that concerns it: no pass looks at it. */
+#define ST_BAR_IDLE (ST_BAR_AFTER | ST_BAR_HOLD | ST_BAR_THROTTLE)
+
+/* How a job must end for one that waits for it. X(id, name, what of it comes true) */
+#define ST_AFTER_TABLE(X)                                  \
+    X(ST_AFTER_ANY, "any", "it is over, however it ended") \
+    X(ST_AFTER_OK, "ok", "it is done")                     \
+    X(ST_AFTER_FAIL, "fail", "it is over and ended otherwise")
+typedef enum st_after_how {
+#define X(id, name, about) id,
+    ST_AFTER_TABLE(X)
+#undef X
+        ST_AFTER_COUNT
+} st_after_how;
+
+/* What a job waits for: another one, or a whole array, which is over when its last job is, and done when all are. */
+typedef struct st_await {
+    uint64_t id;
+    st_after_how how;
+    bool array;
+} st_await;
+#define ST_AFTER_MAX 64 /* for one job */
+
+/* Whether a job that fails is tried again, and when: after `wait_ms`, then twice as long each time, up to `most_ms`. */
+typedef struct st_retries {
+    int times; /* at most; 0: never */
+    int64_t wait_ms, most_ms;
+    bool timeout; /* also when its time limit has ended it */
+} st_retries;
+#define ST_RETRY_MAX         100
+#define ST_RETRY_WAIT_MIN_MS INT64_C(1000)
+#define ST_RETRY_WAIT_MAX_MS (INT64_C(7) * 86400 * 1000)
 
 typedef struct st_job {
     /* As submitted. */
@@ -120,6 +156,9 @@ typedef struct st_job {
     int64_t by_ms;     /* its deadline; 0: none */
     uint64_t hold;     /* a hard one: the booking that is kept for it */
     int64_t close_ms;  /* when it is told so, with its notice and grace ahead */
+    bool keeps; /* it goes on waiting for what can never come true; else it is cancelled then */
+    st_retries retry;
+    uint64_t array; /* that it is a part of; 0: none */
 
     /* As it stands. */
     st_job_state state;
@@ -151,8 +190,15 @@ typedef struct st_job {
     bool stopping;        /* STOPPING or PAUSED: told to be gone, and not known to be */
     st_job_state after;   /* what becomes of it then: PENDING or an end */
     bool first;           /* and that it goes before others, since it lost a node */
-    uint8_t barred;       /* why it may not run, as bits of st_bar; 0: it may */
+    uint16_t barred;      /* why it may not run, as bits of st_bar; 0: it may */
     int64_t stop_ms;      /* when it was told; what it does after that is no work */
+    st_await *
+        afters; /* what it waits for: those of them that are not over, or ended otherwise; NULL: none */
+    int nafters;
+    uint64_t never; /* what it waits for and ended otherwise: that one; 0: none has */
+    int held_by;    /* how strong whoever holds it back is; 0: nobody does */
+    int tries;      /* how often it has been tried again */
+    bool again;     /* it is leaving its devices to be tried again */
     int preemptions;
     int stage; /* of its life, as far as noted; see share/life.h */
 
@@ -166,6 +212,7 @@ typedef struct st_job {
 
     /* Derived and scratch; never saved. */
     int32_t slot;                /* where it stands in core's list of placed jobs */
+    bool idle;                   /* it is in core's list of those that no pass looks at */
     int32_t listed, listed_slot; /* where it stands among borrowers: list + 1, place in it */
     bool by_right;               /* of reclassing: as good as guaranteed */
     int32_t number;              /* core's, of its shape, */
@@ -185,6 +232,7 @@ typedef struct st_job {
 const char *st_job_state_name(st_job_state state);
 const char *st_class_name(st_class class);
 const char *st_yield_name(st_yield yield);
+const char *st_after_name(st_after_how how);
 int st_job_state_parse(const char *name);
 
 bool st_job_may_move(st_job_state from, st_job_state to);

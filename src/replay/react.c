@@ -67,6 +67,7 @@ void st_rerun_due(st_rerun_side *side, const st_effect *fx)
         break;
     case ST_FX_PAUSE:
     case ST_FX_REQUEUE:
+    case ST_FX_RETRY:
     case ST_FX_END:
         job->generation++;
         break;

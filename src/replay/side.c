@@ -183,6 +183,7 @@ static void follow_one(st_rerun_side *side, const st_effect *fx)
         break;
     case ST_FX_PAUSE:
     case ST_FX_REQUEUE:
+    case ST_FX_RETRY:
         leave(side, job, fate, fx);
         break;
     case ST_FX_END:

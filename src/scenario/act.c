@@ -114,6 +114,18 @@ static void event_of(const st_play *play, const st_scn_action *a, st_event *ev)
         ev->u.labels.text = a->labels;
         ev->u.labels.force = a->force;
         break;
+    case ST_DO_HOLD:
+    case ST_DO_RELEASE:
+        ev->kind = ST_EV_HOLD;
+        ev->u.hold.id = job_id(play, a);
+        ev->u.hold.on = a->kind == ST_DO_HOLD;
+        ev->u.hold.by = a->by;
+        break;
+    case ST_DO_THROTTLE:
+        ev->kind = ST_EV_ARRAY;
+        ev->u.array.id = job_id(play, a);
+        ev->u.array.throttle = a->throttle;
+        break;
     case ST_DO_CLOCKS: /* st_play_clocks */
     case ST_DO_COUNT:
         break;

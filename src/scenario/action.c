@@ -39,6 +39,8 @@ static int add_job(st_scenario *s, st_scn_job job, const st_scn_action *base, in
                            st_quote(q, job.spec.name));
     action.job = (int64_t)s->jobs.n;
     job.spec.id = (uint64_t)s->jobs.n + 1;
+    if (job.array)
+        job.spec.array = number > 1 ? s->jobs.v[action.job - (number - 1)].spec.id : job.spec.id;
     if (job.spec.hard) /* behind the numbers of bookings */
         job.spec.hold = UINT32_MAX + job.spec.id;
     if (named)
@@ -211,6 +213,57 @@ static int read_change(st_scenario *s, const st_doc_node *map, const st_scn_acti
     return 0;
 }
 
+/* hold and release: jobs, or {job, by: user|admin}. */
+static int read_hold(st_scenario *s, const st_doc_node *node, const st_scn_action *base,
+                     st_err *err)
+{
+    typedef struct {
+        const st_doc_node *job;
+        int by;
+    } hold_fields;
+    static const char *const by_words[] = {"user", "admin", NULL};
+    static const st_field rows[] = {
+        {.key = "job", .kind = ST_F_NODE, .offset = offsetof(hold_fields, job), .required = true},
+        {.key = "by", .kind = ST_F_WORD, .offset = offsetof(hold_fields, by), .words = by_words},
+        {0},
+    };
+    st_scn_action action = *base;
+    hold_fields f = {.job = node};
+    int r = node->kind == ST_DOC_MAP ? st_fields_read(s->doc, node, rows, &f, err) : 0;
+
+    action.by = f.by + 1;
+    return r < 0 ? r : read_jobs(s, f.job, &action, err);
+}
+
+/* Of an array, by the name of its first job. */
+static int read_throttle(st_scenario *s, const st_doc_node *map, const st_scn_action *base,
+                         st_err *err)
+{
+    typedef struct {
+        const st_doc_node *array;
+        int to;
+    } throttle_fields;
+    static const st_field rows[] = {
+        {.key = "array",
+         .kind = ST_F_NODE,
+         .offset = offsetof(throttle_fields, array),
+         .required = true},
+        {.key = "to",
+         .kind = ST_F_INT,
+         .offset = offsetof(throttle_fields, to),
+         .lo = 0,
+         .hi = INT32_MAX,
+         .required = true},
+        {0},
+    };
+    throttle_fields f = {0};
+    st_scn_action action = *base;
+    int r = st_fields_read(s->doc, map, rows, &f, err);
+
+    action.throttle = f.to;
+    return r < 0 ? r : read_jobs(s, f.array, &action, err);
+}
+
 /* A job's priority or time limit. */
 static int read_setting(st_scenario *s, const st_doc_node *map, const st_scn_action *base,
                         st_err *err)
@@ -274,6 +327,11 @@ static int read_verb(st_scenario *s, const st_doc_node *node, st_scn_action *bas
     case ST_DO_PRIORITY:
     case ST_DO_LIMIT:
         return read_setting(s, node, base, err);
+    case ST_DO_HOLD:
+    case ST_DO_RELEASE:
+        return read_hold(s, node, base, err);
+    case ST_DO_THROTTLE:
+        return read_throttle(s, node, base, err);
     case ST_DO_BOOK:
         return st_scn_read_book(s, node, base, err);
     case ST_DO_UNBOOK:

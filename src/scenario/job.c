@@ -6,6 +6,7 @@
 #include "base/quote.h"
 #include "base/strbuf.h"
 #include "scenario/read.h"
+#include "spec/flow.h"
 
 #define CHECKPOINT_DEFAULT_MS 10000
 
@@ -16,8 +17,9 @@ typedef struct job_fields {
     int64_t every_ms, run_ms, checkpoint_ms, stop_ms;
     const st_doc_node *needs, *booking;
     int64_t begin_ms, end_by_ms, by_ms;
-    bool hard;
+    bool hard, array;
     const char *slot;
+    st_flow_fields flow;
 } job_fields;
 
 static const st_field job_rows[] = {
@@ -40,6 +42,8 @@ static const st_field job_rows[] = {
     {.key = "end_by", .kind = ST_F_DURATION, .offset = offsetof(job_fields, end_by_ms)},
     {.key = "by", .kind = ST_F_DURATION, .offset = offsetof(job_fields, by_ms)},
     {.key = "hard", .kind = ST_F_BOOL, .offset = offsetof(job_fields, hard)},
+    {.key = "array", .kind = ST_F_BOOL, .offset = offsetof(job_fields, array)},
+    ST_FLOW_ROWS(job_fields, flow),
     ST_JOB_ROWS(job_fields, asks),
     {0},
 };
@@ -77,6 +81,30 @@ static int read_names(st_scenario *s, const st_doc_node *map, bool refuse, const
     return f->job ? st_scn_check_pattern(s, st_doc_get(map, "job"), f->job, err) : 0;
 }
 
+/* What it waits for: jobs of before, or all of an array by the name of its first one. */
+static int read_afters(st_scenario *s, const st_doc_node *list, st_job_spec *spec, st_err *err)
+{
+    st_await *afters = st_arena_alloc(s->arena, ST_AFTER_MAX * sizeof *afters);
+    int n = 0;
+
+    for (const st_doc_node *at = NULL; list && (at = st_field_each(list, at));) {
+        st_after_doc a;
+        int64_t job = 0;
+        int r = st_spec_after(s->doc, at, &a, err);
+
+        if (r == 0)
+            r = st_scn_find_job(s, a.job, &job, err);
+        if (r < 0)
+            return r;
+        const st_job_spec *named = &s->jobs.v[job].spec;
+        afters[n++] = (st_await){
+            .id = named->id, .how = a.how, .array = named->array == named->id && !a.only};
+    }
+    spec->afters = n > 0 ? afters : NULL;
+    spec->nafters = n;
+    return 0;
+}
+
 int st_scn_read_job(st_scenario *s, const st_doc_node *map, bool refuse, st_scn_job *ret,
                     int *ret_count, int64_t *ret_every_ms, st_err *err)
 {
@@ -109,8 +137,13 @@ int st_scn_read_job(st_scenario *s, const st_doc_node *map, bool refuse, st_scn_
         r = st_scn_find_booking(s, f.booking, &id, err);
         job.spec.booking = (uint64_t)id;
     }
+    if (r == 0)
+        r = st_spec_flow(s->doc, map, &f.flow, &job.spec, err);
+    if (r == 0)
+        r = read_afters(s, f.flow.after, &job.spec, err);
     if (r < 0)
         return r;
+    job.array = f.array || f.flow.throttle > 0;
     job.spec.slot = f.slot;
     job.spec.begin_ms = f.begin_ms;
     job.spec.end_by_ms = f.end_by_ms;

@@ -101,6 +101,7 @@ static void follow_job(st_play *play, const st_effect *fx)
         off_devices(play, fx, j);
         break;
     case ST_FX_REQUEUE:
+    case ST_FX_RETRY:
         off_devices(play, fx, j);
         st_vec_clear(&j->grants);
         j->type = -1;

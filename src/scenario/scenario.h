@@ -42,6 +42,7 @@ typedef struct st_scn_job {
     st_job_spec spec;
     int64_t run_ms;         /* it ends by itself after this much; ST_TIME_NEVER: it does not */
     int64_t checkpoint_ms;  /* how long it takes to save its work */
+    bool array;             /* the jobs of its `count` are an array */
     int64_t stop_ms;        /* and, told to stop, until its agents say that it is gone */
     const char *impossible; /* a profile none of its types has: refused with this sentence */
     int line;
@@ -68,7 +69,10 @@ typedef struct st_scn_job {
     X(ST_DO_TESTED, "tested")             \
     X(ST_DO_FAULT, "fault")               \
     X(ST_DO_HEALED, "healed")             \
-    X(ST_DO_RESET, "reset")
+    X(ST_DO_RESET, "reset")               \
+    X(ST_DO_HOLD, "hold")                 \
+    X(ST_DO_RELEASE, "release")           \
+    X(ST_DO_THROTTLE, "throttle")
 
 typedef enum st_scn_do {
 #define X(id, name) id,
@@ -112,6 +116,8 @@ typedef struct st_scn_action {
     st_finding finding;      /* of ST_DO_FAULT and TESTED */
     bool passed;             /* of ST_DO_TESTED */
     int64_t incident;        /* of ST_DO_RESET */
+    int by;                  /* of ST_DO_HOLD and RELEASE */
+    int throttle;            /* of ST_DO_THROTTLE */
     bool refuse;             /* it must be refused ... */
     int code;                /* ... with this code, 0: any */
     const char *match;       /* ... and a message that has this in it; NULL: any */

@@ -159,6 +159,10 @@ static void tell_job(const st_play *play, const st_effect *fx, st_strbuf *what, 
         st_strbuf_add(what, "back in the queue");
         add_lost(fx, where);
         break;
+    case ST_FX_RETRY:
+        st_strbuf_add(what, "failed, to be tried again");
+        st_strbuf_addf(where, "at %s", st_fmt_duration(buf, fx->until_ms));
+        break;
     case ST_FX_END:
         st_strbuf_add(what, st_job_state_name(fx->state));
         add_lost(fx, where);

@@ -97,6 +97,39 @@ extern const char *const st_level_words[], *const st_yield_words[], *const st_fa
         .key = "pool", .kind = ST_F_NODE, .offset = offsetof(S, M.pool)                            \
     }
 
+/* What it waits for besides room, and whether it is tried again (spec/flow.h). */
+typedef struct st_flow_fields {
+    const st_doc_node *after, *retry_on;
+    int never, throttle, retries;
+    int64_t retry_after_ms, retry_max_ms;
+    bool hold;
+} st_flow_fields;
+
+extern const char *const st_never_words[];
+
+#define ST_FLOW_ROWS(S, M)                                                                      \
+    {.key = "after", .kind = ST_F_NODE, .offset = offsetof(S, M.after)},                        \
+        {.key = "if_never",                                                                     \
+         .kind = ST_F_WORD,                                                                     \
+         .offset = offsetof(S, M.never),                                                        \
+         .words = st_never_words},                                                              \
+        {.key = "hold", .kind = ST_F_BOOL, .offset = offsetof(S, M.hold)},                      \
+        {.key = "throttle",                                                                     \
+         .kind = ST_F_INT,                                                                      \
+         .offset = offsetof(S, M.throttle),                                                     \
+         .lo = 1,                                                                               \
+         .hi = INT32_MAX},                                                                      \
+        {.key = "retries",                                                                      \
+         .kind = ST_F_INT,                                                                      \
+         .offset = offsetof(S, M.retries),                                                      \
+         .lo = 0,                                                                               \
+         .hi = ST_RETRY_MAX},                                                                   \
+        {.key = "retry_after", .kind = ST_F_DURATION, .offset = offsetof(S, M.retry_after_ms)}, \
+        {.key = "retry_max", .kind = ST_F_DURATION, .offset = offsetof(S, M.retry_max_ms)},     \
+    {                                                                                           \
+        .key = "retry_on", .kind = ST_F_NODE, .offset = offsetof(S, M.retry_on)                 \
+    }
+
 /* From fields that were read to what the core takes: everything but id, name, account and user.
  * A profile that none of the job's types has is not a fault of the document: *ret_none is set,
  * the job can never run, and the caller refuses it in its own words. */
@@ -110,6 +143,8 @@ typedef struct st_submit_doc {
     const char *name;
     const st_doc_node *command, *env, *secrets, *labels, *sim;
     const char *script, *image, *workdir, *network, *signal, *notify_signal, *size;
+    const char *comment;
+    st_flow_fields flow;
     const char *workload, *booking, *begin, *end_by, *by, *zone, *slot, *priority_class;
     bool hard;
     bool hard_share;     /* read by the agent, with the next */

@@ -205,6 +205,7 @@ static void follow_one(st_player *p, const st_effect *fx)
         end_stay(p, i);
         break;
     case ST_FX_REQUEUE:
+    case ST_FX_RETRY:
         requeue(p, i);
         break;
     case ST_FX_END:

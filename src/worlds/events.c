@@ -172,8 +172,12 @@ static void submit(st_fuzz_gen *gen, bool together)
     job->fails = gen->lives && job->id % 5 == 2;                          /* draws nothing */
     st_fuzz_book_job(gen, job);
     st_fuzz_window(gen, job);
+    st_fuzz_flow_job(gen, entry);
+    uint64_t id = job->id;
     if (st_rng_chance(rng, 1, 40))
         spoil(rng, job);
+    if (gen->flows && job->id != 0) /* who waits for a job means this one and no other */
+        job->id = id;
 }
 
 /* Any job that is there; now and then one that is not. */
@@ -508,6 +512,7 @@ int st_fuzz_next(st_fuzz_gen *gen, int *ret_n, st_err *err)
             one_event(gen, i > 0);
         st_fuzz_drain(gen);
         st_fuzz_book(gen);
+        st_fuzz_flow(gen);
     }
     gen->tape->list.v[from].late = late;
     *ret_n = n;

@@ -147,7 +147,8 @@ static void collect_answers(const st_fuzz_run *run, int64_t at, own_list *ret)
         else if (saved)
             ev.u.id = job->id;
         else
-            ev.u.finish.id = job->id;
+            ev.u.finish = (__typeof__(ev.u.finish)){
+                .id = job->id, .failed = job->tries < plan_of(run, job->id)->fails};
         st_vec_push(ret, ev);
     }
     const st_fleet *fleet = st_core_fleet(run->core);
@@ -232,7 +233,8 @@ int st_fuzz_run_moment(st_fuzz_run *run, size_t from, size_t to, st_err *err)
             ev.u.labels.node = st_fleet_node(st_core_fleet(run->core), entry->node);
         if (ev.kind == ST_EV_SUBMIT && !plan_of(run, ev.u.job.id)) {
             st_idmap_put(run->plan_of, ev.u.job.id, (int64_t)run->plans.n);
-            st_vec_push(&run->plans, (st_fuzz_plan){entry->run_ms, entry->save_ms, entry->gone_ms});
+            st_vec_push(&run->plans, (st_fuzz_plan){entry->run_ms, entry->save_ms, entry->gone_ms,
+                                                    entry->fails});
         }
         st_vec_push(&own, ev);
     }
@@ -283,8 +285,13 @@ static int drain_begin(st_fuzz_run *run, st_err *err)
             st_vec_push(&own, ev);
         st_event lift = {.kind = ST_EV_BAR};
         lift.u.bar.id = job->id;
-        if (job->barred && (!st_job_on_devices(job) || job->stopping))
+        if ((job->barred & ~ST_BAR_IDLE) && (!st_job_on_devices(job) || job->stopping))
             st_vec_push(&own, lift);
+        st_event release = {.kind = ST_EV_HOLD};
+        release.u.hold.id = job->id;
+        release.u.hold.by = ST_MAX(job->held_by, 1);
+        if (job->held_by > 0)
+            st_vec_push(&own, release);
     }
     for (size_t i = 0; i < st_core_nbookings(run->core); i++) {
         st_event ev = {.kind = ST_EV_BOOK_CANCEL};
@@ -310,11 +317,10 @@ int st_fuzz_run_drain(st_fuzz_run *run, st_err *err)
     int64_t before = st_watch_counted(run->watch).preemptions;
     if (rc == 0)
         rc = play_until(run, by, &steps, err);
+    ST_CLEANUP(st_freep) bool *stuck = st_fuzz_flow_stuck(run->core);
     for (size_t i = 0; rc == 0 && i < st_core_njobs(run->core); i++) {
         const st_job *job = st_core_job_at(run->core, i);
-        if (job->barred) /* it was leaving when it could have been lifted */
-            continue;
-        if (st_check_could_ever(run->core, job) || st_job_on_devices(job))
+        if (!stuck[i] || (st_job_on_devices(job) && !job->barred))
             rc = BAD("starvation: job %" PRIu64 " is still %s %" PRId64
                      " ms after the last event, with every node ready",
                      job->id, st_job_state_name(job->state), run->now);

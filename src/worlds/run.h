@@ -12,6 +12,7 @@
 /* What the tape knows about a job and the core does not. */
 typedef struct st_fuzz_plan {
     int64_t run_ms, save_ms, gone_ms;
+    int fails;
 } st_fuzz_plan;
 
 typedef ST_VEC(const st_event *) st_event_list;
@@ -43,6 +44,10 @@ int st_fuzz_money_cut(st_fuzz_money *f, const st_core *core, const st_meter *m, 
 int st_fuzz_money_end(st_fuzz_money *f, const st_core *core, const st_meter *m,
                       const st_effects *fx, st_err *err);
 int st_fuzz_money_close(st_fuzz_money *f, st_err *err);
+
+/* By job: whether it may wait for ever, with every node ready: there is no place for it, it was leaving when it could
+ * have been lifted, or it waits for such a one, or for what can never come true. The caller frees it. */
+bool *st_fuzz_flow_stuck(const st_core *core);
 
 /* What a step has met (fuzz_guide.c). */
 void st_cover_step(st_cover *cover, const st_core *core, const st_event *const *events,

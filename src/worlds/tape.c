@@ -57,6 +57,15 @@ static void tell_job(const st_job_spec *job, st_strbuf *out)
         st_strbuf_addf(out, " from %" PRId64 "ms", job->begin_ms);
     if (job->by_ms)
         st_strbuf_addf(out, " %s %" PRId64 "ms", job->hard ? "promised by" : "due by", job->by_ms);
+    for (int i = 0; i < job->nafters; i++)
+        st_strbuf_addf(out, " after-%s %s%" PRIu64, st_after_name(job->afters[i].how),
+                       job->afters[i].array ? "array " : "", job->afters[i].id);
+    if (job->held_by)
+        st_strbuf_addf(out, " on hold by %d", job->held_by);
+    if (job->array)
+        st_strbuf_addf(out, " of array %" PRIu64 " throttle %d", job->array, job->throttle);
+    if (job->retry.times)
+        st_strbuf_addf(out, " %d retries", job->retry.times);
     if (job->end_by_ms)
         st_strbuf_addf(out, " by %" PRId64 "ms", job->end_by_ms);
 }
@@ -131,6 +140,13 @@ void st_tape_tell(const st_tape_entry *entry, st_strbuf *out)
     case ST_EV_BAR:
         st_strbuf_addf(out, " %" PRIu64 " %s, notice %" PRId64 "ms", ev->u.bar.id,
                        ev->u.bar.on ? "on" : "off", ev->u.bar.notice_ms);
+        break;
+    case ST_EV_HOLD:
+        st_strbuf_addf(out, " %" PRIu64 " %s by %d", ev->u.hold.id, ev->u.hold.on ? "on" : "off",
+                       ev->u.hold.by);
+        break;
+    case ST_EV_ARRAY:
+        st_strbuf_addf(out, " %" PRIu64 " throttle %d", ev->u.array.id, ev->u.array.throttle);
         break;
     case ST_EV_BOOK:
         st_strbuf_addf(out, " %" PRIu64 " %s %dx%d type %d x%d from %" PRId64 " to %" PRId64 "%s",

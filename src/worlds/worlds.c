@@ -7,6 +7,7 @@
 #define PLAIN_SEEDS 10000    /* the worlds of these are as they were */
 #define DRAIN_SEEDS 20000000 /* in those behind nodes drain by a time */
 #define FIRST_SEEDS 1000000  /* likewise, with what came next */
+#define FLOW_SEEDS  30000000 /* in all behind jobs wait for others */
 
 /* What more may be the matter with a world, each in one of four. */
 static void harder(st_fuzz_gen *gen, uint64_t seed)
@@ -14,9 +15,11 @@ static void harder(st_fuzz_gen *gen, uint64_t seed)
     st_rng rng;
     st_rng_seed(&rng, seed ^ 0x68617264u);
     gen->bars = seed % 16 == 9;
+    gen->flows = !gen->stream && seed > FLOW_SEEDS;
+    st_rng_seed(&gen->flow_rng, seed ^ UINT64_C(0x666c6f77));
     st_rng_seed(&gen->book_rng, seed ^ UINT64_C(0xb00c));
-    gen->books =
-        !gen->stream && (seed > BOOK_SEEDS ? seed % 2 == 1 : seed <= PLAIN_SEEDS && seed % 16 == 5);
+    gen->books = !gen->stream && !gen->flows &&
+                 (seed > BOOK_SEEDS ? seed % 2 == 1 : seed <= PLAIN_SEEDS && seed % 16 == 5);
     gen->next_booking = 1;
     st_rng_seed(&gen->clock_rng, seed ^ UINT64_C(0x636c6f63));
     gen->clocks = gen->books && seed > BOOK_SEEDS && st_rng_chance(&gen->clock_rng, 1, 2);

@@ -6,6 +6,7 @@
  *   fuzz_world.c   from a seed: policy, fleet, tree
  *   fuzz_events.c  from a seed: what happens next, given where things stand
  *   fuzz_book.c    ... of bookings
+ *   flow.c         ... of jobs that wait for others, holds, arrays, retries
  *   fuzz_run.c     plays moments: the core, its twin, a simulated engine, the checkers
  *   fuzz_meter.c   a meter beside the core
  *   fuzz_money.c   a ledger beside the meter
@@ -39,6 +40,7 @@ typedef struct st_tape_entry {
     const char *node; /* of a node_state: by name, since ids move when nodes are dropped */
     int64_t run_ms;   /* of a submit: it ends by itself after this much; ST_TIME_NEVER not */
     int64_t save_ms;  /* of a submit: how long it takes to save its work */
+    int fails;        /* of a submit: how often it ends by itself and fails */
     int64_t gone_ms; /* of a submit: how long after it was told to stop its agents say it is gone */
 } st_tape_entry;
 
@@ -142,6 +144,10 @@ typedef struct st_fuzz_gen {
     bool drains; /* nodes drain by a time */
     st_rng drain_rng;
     uint64_t next_booking;
+    bool flows; /* jobs wait for others, are on hold and tried again, arrays have throttles */
+    st_rng flow_rng;
+    uint64_t array; /* the last one */
+    int throttle;
 } st_fuzz_gen;
 
 void st_fuzz_policy(st_rng *rng, st_policy *ret);
@@ -157,6 +163,9 @@ void st_fuzz_book_job(st_fuzz_gen *gen, st_job_spec *job);
 void st_fuzz_window(st_fuzz_gen *gen, st_job_spec *job);
 /* Perhaps a node is to drain by some time, in the same moment (drain.c). */
 void st_fuzz_drain(st_fuzz_gen *gen);
+/* Perhaps it waits for others, is on hold, is one of an array, is tried again; and what else happens to such (flow.c). */
+void st_fuzz_flow_job(st_fuzz_gen *gen, st_tape_entry *entry);
+void st_fuzz_flow(st_fuzz_gen *gen);
 /* What accounts and pools let be booked, where bookings come and go. */
 void st_fuzz_book_limits(st_fuzz_gen *gen, st_book_limits *limits);
 void st_fuzz_book_pool(st_fuzz_gen *gen, st_pool_rules *rules);

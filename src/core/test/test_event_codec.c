@@ -19,6 +19,8 @@ static st_event account_sample(void)
 
 static st_event job_sample(void)
 {
+    static const st_await afters[] = {{.id = 12, .how = ST_AFTER_OK},
+                                      {.id = 13, .how = ST_AFTER_FAIL, .array = true}};
     st_event ev = event(ST_EV_SUBMIT);
     ev.u.job = (st_job_spec){
         .id = 77,
@@ -32,7 +34,14 @@ static st_event job_sample(void)
         .topo_required = true,
         .priority = -100,
         .limit_ms = ST_TIME_NEVER,
-        .yield = ST_YIELD_CHECKPOINT};
+        .yield = ST_YIELD_CHECKPOINT,
+        .afters = afters,
+        .nafters = 2,
+        .keeps = true,
+        .held_by = 3,
+        .array = 70,
+        .throttle = 8,
+        .retry = {.times = 3, .wait_ms = 60000, .most_ms = 3600000, .timeout = true}};
     return ev;
 }
 
@@ -44,7 +53,10 @@ static size_t samples(st_event *ret)
     policy.u.policy.order = ST_ORDER_SHORTEST;
     st_event finish = event(ST_EV_FINISH), cancel = event(ST_EV_CANCEL);
     finish.u.finish.id = 9;
-    finish.u.finish.failed = true;
+    finish.u.finish.failed = finish.u.finish.final = true;
+    st_event hold = event(ST_EV_HOLD), array = event(ST_EV_ARRAY);
+    hold.u.hold = (__typeof__(hold.u.hold)){.id = 14, .on = true, .by = 2};
+    array.u.array = (__typeof__(array.u.array)){.id = 15, .throttle = 4};
     cancel.u.id = 10;
     st_event estimated = event(ST_EV_TOLD);
     estimated.u.told.id = 11;
@@ -61,6 +73,8 @@ static size_t samples(st_event *ret)
                       account_sample(),
                       job_sample(),
                       finish,
+                      hold,
+                      array,
                       cancel,
                       estimated,
                       other,
@@ -173,6 +187,12 @@ static void test_fields_survive(void **state)
     assert_int_equal(j.u.job.limit_ms, ST_TIME_NEVER);
     assert_int_equal(j.u.job.yield, ST_YIELD_CHECKPOINT);
     assert_true(j.u.job.topo_required);
+    assert_int_equal(j.u.job.nafters, 2);
+    assert_int_equal(j.u.job.afters[1].id, 13);
+    assert_int_equal(j.u.job.afters[1].how, ST_AFTER_FAIL);
+    assert_true(j.u.job.afters[1].array && j.u.job.keeps);
+    assert_int_equal(j.u.job.throttle, 8);
+    assert_int_equal(j.u.job.retry.most_ms, 3600000);
 }
 
 /* Cut anywhere, or with a kind that does not exist: refused, never half an event. */
