@@ -6,7 +6,9 @@
 #   start_native ...             # as ever
 #   start_agents h100x8 h200x8   # what a1 and a2 have
 #   cut a1; heal a1              # packets vanish; nobody is told
+#   need_segments                # skips where networks of tenants cannot reach other nodes
 #   join_nets                    # a1 and a2 reach each other, and there is a third, a3; behind start_nets
+#   start_apart a1 a2            # agents there, behind start_native; apart a1 starts one again
 net=st$$
 drop_nets() {
     for n in s a1 a2 a3; do
@@ -61,4 +63,27 @@ start_agents() {
     agent_enter=
     node_becomes a1 ready
     node_becomes a2 ready
+}
+
+# need_segments: ends the test where networks of tenants cannot reach other nodes; behind need_containers.
+need_segments() {
+    if grep -q '^warn  segments' "$tmp/doctor.out"; then
+        echo "skipped, no networks between nodes here: $(grep -A 1 '^warn  segments' "$tmp/doctor.out")"
+        exit 77
+    fi
+}
+
+# start_apart a1 a2: agents at addresses of their own, behind join_nets.
+apart() {
+    agent_enter="nsenter --net=/run/netns/$net$1"
+    start_agent "$1" --exec oci --insecure --sim h100x8 --address "10.213.${1#a}.2"
+    agent_enter=
+}
+start_apart() {
+    for a in "$@"; do
+        apart "$a"
+    done
+    for a in "$@"; do
+        node_becomes "$a" ready
+    done
 }
