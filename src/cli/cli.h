@@ -80,7 +80,8 @@ st_cli_fn st_cli_node_fail, st_cli_node_add;
 st_cli_fn st_cli_pool_list, st_cli_pool_show, st_cli_pool_add, st_cli_pool_set, st_cli_pool_remove,
     st_cli_type_list, st_cli_type_add;
 st_cli_fn st_cli_series, st_cli_incidents, st_cli_neighbours, st_cli_events, st_cli_audit,
-    st_cli_admin_backup, st_cli_admin_reload, st_cli_completion;
+    st_cli_admin_backup, st_cli_admin_reload, st_cli_admin_export, st_cli_admin_import,
+    st_cli_completion;
 
 /* Runs the program over a table; the result is the exit status. */
 int st_cli_main(st_cli *cli, const st_cli_verb *verbs, int argc, char **argv);
@@ -145,11 +146,12 @@ extern const st_cli_row st_cli_login_options[], st_cli_logout_options[], st_cli_
     st_cli_quota_options[], st_cli_incidents_options[], st_cli_neighbours_options[],
     st_cli_series_options[], st_cli_account_limit_options[], st_cli_events_options[],
     st_cli_audit_options[];
-extern const st_cli_row st_cli_join_options[], st_cli_bill_options[], st_cli_usage_options[],
-    st_cli_budget_options[], st_cli_reconcile_options[], st_cli_bill_fleet_options[],
-    st_cli_bill_log_options[], st_cli_plan_options[], st_cli_credit_options[],
-    st_cli_issuer_options[], st_cli_billing_options[], st_cli_trial_options[],
-    st_cli_restore_options[], st_cli_book_options[], st_cli_calendar_options[];
+extern const st_cli_row st_cli_import_options[], st_cli_join_options[], st_cli_bill_options[],
+    st_cli_usage_options[], st_cli_budget_options[], st_cli_reconcile_options[],
+    st_cli_bill_fleet_options[], st_cli_bill_log_options[], st_cli_plan_options[],
+    st_cli_credit_options[], st_cli_issuer_options[], st_cli_billing_options[],
+    st_cli_trial_options[], st_cli_restore_options[], st_cli_book_options[],
+    st_cli_calendar_options[];
 
 /* st_cli_options over such a table; `into` is the verb's struct. */
 int st_cli_read(int argc, char **argv, const st_cli_row *rows, void *into, int min, int max,
