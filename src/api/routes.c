@@ -75,6 +75,8 @@ static const st_route routes[] = {
         "WhatIf", "WhatIfAnswer", 200),
     READ("/v1/jobs/{id}/logs", ST_MAY_SEE, st_api_job_logs, "getJobLogs",
          "Read the output of a task", logs_query, "text/plain"),
+    READ("/v1/jobs/{id}/use", ST_MAY_SEE, st_api_job_use, "getJobUse",
+         "Show what a job used of what it asked for, and what it has cost so far", NULL, "JobUse"),
 
     ASK("/v1/arrays/{id}", ST_MAY_SEE, st_api_array_get, "getArray",
         "Show the progress of an array, by state and by frame", NULL, "Array"),

@@ -13,6 +13,8 @@
     "\"integer\"}, \"gpu_hour\": {\"type\": \"string\"}}, \"description\": \"of a dry run: what " \
     "a GPU-hour of the job would cost now\"}"
 
+#define MAYBE "{\"type\": [\"number\", \"null\"]}"
+
 const st_schema st_schemas_jobs[] = {
     {"JobSpec",
      "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
@@ -229,6 +231,21 @@ const st_schema st_schemas_jobs[] = {
                   "[\"string\", \"integer\"]}, \"limit\": {\"type\": [\"string\", \"integer\"], "
                   "\"description\": \"90s, 1h30m, or seconds; none\"}}, \"minProperties\": 1, "
                   "\"maxProperties\": 1, \"additionalProperties\": false}"},
+    {"JobUse",
+     "{\"type\": \"object\", \"properties\": {\"job\": {\"type\": \"string\"}, \"state\": "
+     "{\"type\": \"string\"}, \"at\": {\"type\": \"string\", \"format\": \"date-time\"}, "
+     "\"cost\": {\"type\": \"string\"}, \"cost_udollars\": {\"type\": \"integer\"}, \"memory\": "
+     "{\"type\": \"object\", \"properties\": {\"asked_mib\": {\"type\": \"integer\", "
+     "\"description\": \"GPU memory of one task\"}, \"peak_mib\": {\"type\": \"integer\", "
+     "\"description\": \"the most a task had in use at once\"}}}, \"gpu\": {\"type\": \"object\", "
+     "\"properties\": {\"busy\": " MAYBE ", \"sm\": " MAYBE ", \"watts\": " MAYBE
+     ", \"memory_mib\": " MAYBE ", \"celsius\": " MAYBE "}, \"description\": \"of one GPU, on "
+     "average; null: nobody measured it\"}, \"sums\": {\"type\": \"object\", "
+     "\"additionalProperties\": {\"type\": \"integer\"}, \"properties\": {}, \"description\": "
+     "\"over all tasks: of this start while the job runs, of all of them afterwards\"}, "
+     "\"estimate\": {\"type\": \"string\"}, \"suggestions\": {\"type\": \"array\", \"items\": "
+     "{\"type\": \"string\"}}}, \"required\": [\"job\", \"state\", \"cost\", \"memory\", "
+     "\"gpu\", \"sums\", \"suggestions\"]}"},
     {"Why",
      "{\"type\": \"object\", \"properties\": {\"job\": {\"type\": \"string\"}, "
      "\"state\": {\"type\": \"string\"}, \"reasons\": {\"type\": \"array\", "

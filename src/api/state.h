@@ -250,6 +250,7 @@ st_handler st_api_whoami, st_api_roles;
 st_handler st_api_session_begin, st_api_session_end, st_api_session_code;
 st_handler st_api_page, st_api_page_file;
 st_handler st_api_jobs_submit, st_api_jobs_batch, st_api_jobs_list, st_api_job_get;
+st_handler st_api_job_use;
 st_handler st_api_job_cancel, st_api_job_patch, st_api_job_why, st_api_job_logs, st_api_whatif;
 st_handler st_api_accounts_list, st_api_account_make, st_api_account_get, st_api_account_patch;
 st_handler st_api_service_get, st_api_service_set;

@@ -218,6 +218,8 @@ static int show_one(st_cli *cli, int argc, char **argv, const char *folder,
     st_strbuf_add(&path, folder);
     st_url_add(&path, argv[1]);
     r = st_view_one(cli, client, f.format, st_strbuf_str(&path), columns, err);
+    if (r == 0 && near && f.format == ST_CLI_TABLE)
+        st_job_use(cli, client, argv[1]);
     return r < 0 && near ? st_job_near(client, argv[1], r, err) : r;
 }
 

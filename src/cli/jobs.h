@@ -30,6 +30,9 @@ int st_job_status(const json_t *job);
  * st_job_status(), or a failure. The first Ctrl-C asks, the second cancels; Ctrl-\ leaves. */
 int st_job_follow(st_cli *cli, st_client *client, const char *id, bool logs, st_err *err);
 
+/* What it used and cost, below its facts; nothing where that is not known. */
+void st_job_use(st_cli *cli, st_client *client, const char *id);
+
 /* What would become of a job, after its name: an answer of what-if or of a dry run. */
 void st_job_outlook(st_cli *cli, const char *what, const json_t *answer);
 

@@ -81,6 +81,14 @@ const st_cli_verb st_cli_verbs[] = {
      "its account can lengthen it, within the limits and the spend cap of its accounts, unless\n"
      "somebody who was promised its place would start later. `none` removes the limit.\n",
      .fn = st_cli_limit, .options = st_cli_job_options, .example = "  stint limit jdgq378mt 6h\n"},
+    {"stats", "Show what jobs do with their GPUs, and what they cost so far", "[OPTION...] ID...",
+     "BUSY: part of the time with a kernel running. SM: part of the GPU that had work. MEMORY, "
+     "POWER,\n"
+     "HEAT: of one GPU, on average. PEAK: the most GPU memory of a task at once. ASKED: what a "
+     "task\n"
+     "has. With --watch they are those since the last look; agents measure twice a minute.\n",
+     .fn = st_cli_stats, .options = st_cli_stats_options,
+     .example = "  stint stats jdgq378mt\n  stint stats -w jdgq378mt j67a10cca\n"},
     {"top", "Watch accounts, running jobs and waiting jobs", "[OPTION...]",
      "Press q to leave. Without a terminal, stint prints everything once.\n", .fn = st_cli_top,
      .options = st_cli_top_options, .example = "  stint top\n"},

@@ -261,6 +261,9 @@ typedef struct st_engine_ops {
     void (*told)(st_engine *engine, st_told *ret);
     /* From any thread, one at a time: appends what its tasks used since the last call. The first call begins it. */
     void (*measures)(st_engine *engine, st_measures *ret);
+    /* From any thread: what the tasks of a job that is on devices have used in this stay, as last said; adds to *ret. False: it
+     * knows of no such job. */
+    bool (*used)(st_engine *engine, uint64_t job, st_used *ret);
     /* The engines it is made of, from 0; NULL behind the last. Without the function it is one. */
     const st_engine *(*part)(const st_engine *engine, size_t i);
     void (*free)(st_engine *engine);

@@ -69,6 +69,17 @@ static void on_measures(st_engine *engine, st_measures *ret)
     EACH((mux *)engine, e, measures, e, ret);
 }
 
+static bool on_used(st_engine *engine, uint64_t job, st_used *ret)
+{
+    const mux *m = (const mux *)engine;
+    bool known = false;
+
+    for (size_t i = 0; i < m->n && !known; i++)
+        known = m->parts[i].engine->ops->used &&
+                m->parts[i].engine->ops->used(m->parts[i].engine, job, ret);
+    return known;
+}
+
 static void on_place(st_engine *engine, int64_t branch, int64_t position)
 {
     EACH((mux *)engine, e, place, e, branch, position);
@@ -250,6 +261,7 @@ st_engine *st_engine_mux_new(st_engine *const *parts, size_t n)
         .restored = on_restored,
         .told = on_told,
         .measures = on_measures,
+        .used = on_used,
         .part = on_part,
         .free = on_free,
     };

@@ -510,6 +510,7 @@ static const st_engine_ops ops = {
     .restored = st_native_on_restored,
     .told = st_native_on_told,
     .measures = st_native_on_measures,
+    .used = st_native_on_used,
     .order = on_order,
     .tick = on_tick,
     .next_ms = on_next,

@@ -203,6 +203,7 @@ void st_native_flag(native *e, native_node *node, st_flag flag, const char *reas
 /* native_used.c: what tasks used. */
 void st_native_used(native *e, native_node *node, const st_agent_status *status, int64_t now);
 void st_native_on_measures(st_engine *engine, st_measures *ret);
+bool st_native_on_used(st_engine *engine, uint64_t job, st_used *ret);
 void st_native_bounds(const native_job *job, int task, int64_t now, st_bounds *ret);
 
 /* native_notes.c: who slows whom there. */

@@ -102,6 +102,19 @@ void st_native_on_measures(st_engine *engine, st_measures *ret)
     st_native_unlock(e);
 }
 
+bool st_native_on_used(st_engine *engine, uint64_t job, st_used *ret)
+{
+    native *e = (native *)engine;
+    const native_job *j;
+
+    st_native_lock(e);
+    j = st_native_job_of(e, job);
+    for (int t = 0; j && t < j->tasks; t++)
+        st_used_add(ret, &j->task[t].used);
+    st_native_unlock(e);
+    return j != NULL;
+}
+
 static void listed(native *e, native_node *node, const native_job *job, const st_agent_task *said,
                    int64_t now)
 {

@@ -476,6 +476,7 @@ ROWS = [
     ("POST", "/v1/whatif", "whatif_job", BATCH),
     ("POST", "/v1/whatif", "whatif_account", CHANGE_ACCOUNT),
     ("GET", "/v1/jobs/{id}/logs", "job", SEE),
+    ("GET", "/v1/jobs/{id}/use", "job", SEE),
     ("GET", "/v1/arrays/{id}", "array", SEE),
     ("DELETE", "/v1/arrays/{id}", "fresh_array", CHANGE_JOB),
     ("GET", "/v1/views", None, READ),
