@@ -345,7 +345,7 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     api->lab = st_work_new(LABS, LABS_WAITING, LAB_NICE);
     api->history = st_moments_new();
     api->hub = st_hub_new(api);
-    const st_rules_options rules = {.types = gpu_types, .ctx = api};
+    const st_rules_options rules = {.types = gpu_types, .ctx = api, .estimate = options->estimate};
     api->rules = st_rules_new(&rules);
     api->park = st_park_new();
     api->agent_park = st_park_new();

@@ -19,6 +19,7 @@
 
 typedef struct st_api st_api;
 struct st_courier;
+struct st_estimate_rules;
 
 typedef struct st_api_options {
     st_control *control;
@@ -37,9 +38,10 @@ typedef struct st_api_options {
         *backup_dir; /* where copies of the store go; absolute or from where stintd was started */
     const char *
         spool_dir; /* where long answers are kept until they are sent; NULL: where the system has such files */
-    const struct st_courier *courier; /* where notices may go */
-    uid_t admin_uid;                  /* who is owner on the unix socket, besides root */
-    st_http_options http;             /* limits; routes, ctx and authenticate are the API's */
+    const struct st_courier *courier;         /* where notices may go */
+    const struct st_estimate_rules *estimate; /* of models; NULL: the default */
+    uid_t admin_uid;                          /* who is owner on the unix socket, besides root */
+    st_http_options http; /* limits; routes, ctx and authenticate are the API's */
 } st_api_options;
 
 struct st_log_head;

@@ -53,10 +53,10 @@ void st_why_class(st_question *q, const char *name, const char *account);
 /* The fields of a Why of q->job, of a core that only the caller has. */
 int st_why_copy_json(st_question *q, st_core *copy, st_err *err);
 
-/* What would become of a job: the spec is submitted to a copy of the core, and nothing is kept.
+/* What would become of a job: the spec is submitted to a copy of the core, and nothing is kept. `estimate`, or NULL, is told with it.
  * `drop` is given `owner`, which the spec points into, when that is known. */
-void st_api_try(st_api *api, st_call *call, const st_job_spec *spec, void (*drop)(void *owner),
-                void *owner);
+void st_api_try(st_api *api, st_call *call, const st_job_spec *spec, const char *estimate,
+                void (*drop)(void *owner), void *owner);
 
 /* The caller's account in the core's tree. */
 int32_t st_question_root(const st_question *q, const st_core *core);

@@ -258,6 +258,23 @@ static int check_batch(submission *s, st_err *err)
     return r < 0 ? r : find_jobs(s, &list, err);
 }
 
+/* Why a model has the place it has; NULL: nothing was estimated. */
+static const char *estimate_of(const submission *s)
+{
+    const st_submit_item *item = &s->submit.items[0];
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    const char *why = NULL;
+    json_t *doc;
+
+    st_strbuf_add(&text, item->head ? item->head : "");
+    st_strbuf_add(&text, item->doc);
+    doc = json_loads(st_strbuf_str(&text), 0, NULL);
+    if (json_is_string(json_object_get(doc, "estimate")))
+        why = st_arena_strdup(s->arena, json_string_value(json_object_get(doc, "estimate")));
+    json_decref(doc);
+    return why;
+}
+
 static void try_out(submission *s)
 {
     st_err err = {0};
@@ -268,7 +285,7 @@ static void try_out(submission *s)
         st_call_fail(s->call, &err);
         submission_free(s);
     } else {
-        st_api_try(s->api, s->call, &s->submit.items[0].spec, drop_submission, s);
+        st_api_try(s->api, s->call, &s->submit.items[0].spec, estimate_of(s), drop_submission, s);
     }
 }
 

@@ -4,7 +4,8 @@
 #include "api/schemas.h"
 
 #define COST_MOST                                                                                 \
-    "\"cost_most_udollars\": {\"type\": [\"integer\", \"null\"]}, \"cost_most\": {\"type\": "     \
+    "\"estimate\": {\"type\": \"string\"}, \"cost_most_udollars\": {\"type\": [\"integer\", "     \
+    "\"null\"]}, \"cost_most\": {\"type\": "                                                      \
     "[\"string\", \"null\"], \"description\": \"of a dry run: what the job costs if it runs for " \
     "its whole limit, by the dearest right and type it may get\"}, \"rate\": {\"type\": "         \
     "[\"object\", \"null\"], \"properties\": {\"basis\": {\"type\": \"string\", "                 \
@@ -236,7 +237,9 @@ const st_schema st_schemas_jobs[] = {
      "{\"type\": \"string\"}, \"at\": {\"type\": \"string\", \"format\": \"date-time\"}, "
      "\"cost\": {\"type\": \"string\"}, \"cost_udollars\": {\"type\": \"integer\"}, \"memory\": "
      "{\"type\": \"object\", \"properties\": {\"asked_mib\": {\"type\": \"integer\", "
-     "\"description\": \"GPU memory of one task\"}, \"peak_mib\": {\"type\": \"integer\", "
+     "\"description\": \"GPU memory of one task\"}, \"estimated_mib\": {\"type\": \"integer\", "
+     "\"description\": \"what the estimate says of its model today\"}, "
+     "\"peak_mib\": {\"type\": \"integer\", "
      "\"description\": \"the most a task had in use at once\"}}}, \"gpu\": {\"type\": \"object\", "
      "\"properties\": {\"busy\": " MAYBE ", \"sm\": " MAYBE ", \"watts\": " MAYBE
      ", \"memory_mib\": " MAYBE ", \"celsius\": " MAYBE "}, \"description\": \"of one GPU, on "

@@ -219,6 +219,8 @@ static void suggestions(const use *u, st_strbuf *out)
 
 static void write_use(const use *u, st_strbuf *out)
 {
+    int64_t estimated;
+
     st_strbuf_addc(out, '{');
     st_out_text(out, "job", u->id);
     st_out_text(out, "state", u->row->state);
@@ -227,6 +229,8 @@ static void write_use(const use *u, st_strbuf *out)
     st_out_raw(out, "memory", "{");
     if (u->asked_mib > 0)
         st_out_int(out, "asked_mib", u->asked_mib);
+    if (st_rules_estimate(u->api->rules, u->spec, &estimated))
+        st_out_int(out, "estimated_mib", estimated);
     if (has(u, ST_USED_MEM_PEAK))
         st_out_int(out, "peak_mib", u->used.v[ST_USED_MEM_PEAK]);
     st_strbuf_addc(out, '}');

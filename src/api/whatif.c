@@ -36,7 +36,8 @@ typedef struct variant {
 typedef struct trial {
     void (*drop)(void *owner); /* of a dry run */
     void *owner;
-    bool dry; /* one job, answered as `why` answers */
+    bool dry;             /* one job, answered as `why` answers */
+    const char *estimate; /* of a dry run: why it has this place, the owner's; NULL */
 
     st_doc *doc; /* of what-if */
     st_arena *arena;
@@ -196,6 +197,8 @@ static int variant_json(st_question *q, const trial *t, const variant *v, st_err
         rate_json(q, copy, &v->rates);
     if (r == 0)
         st_out_money_if(&q->out, "cost_most", v->cost_most != ST_UNSET, v->cost_most);
+    if (r == 0 && t->estimate)
+        st_out_text(&q->out, "estimate", t->estimate);
     if (r == 0 && !t->dry)
         jobs_json(q, copy, &fx, ST_FX_NOTIFY, TRIAL_ID, "displaces");
     st_effects_done(&fx);
@@ -294,14 +297,15 @@ static void post(st_api *api, st_call *call, trial *t)
     st_question_post(q);
 }
 
-void st_api_try(st_api *api, st_call *call, const st_job_spec *spec, void (*drop)(void *owner),
-                void *owner)
+void st_api_try(st_api *api, st_call *call, const st_job_spec *spec, const char *estimate,
+                void (*drop)(void *owner), void *owner)
 {
     trial *t = st_xcalloc(1, sizeof *t);
 
     t->drop = drop;
     t->owner = owner;
     t->dry = true;
+    t->estimate = estimate;
     st_vec_push(&t->variants, (variant){.spec = spec});
     post(api, call, t);
 }

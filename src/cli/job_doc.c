@@ -23,8 +23,9 @@
     }
 #define COMMON_ROWS                                                                             \
     ST_JOB_FLAGS(FLAG_ROW)                                                                      \
-    OTHER("type", 'T', ST_CLI_STRING, type, "TYPE,...",                                         \
-          "GPU types the job accepts (default: any)"),                                          \
+    OTHER("task", 0, ST_CLI_STRING, workload, "WORKLOAD", "the same as --workload"),            \
+        OTHER("type", 'T', ST_CLI_STRING, type, "TYPE,...",                                     \
+              "GPU types the job accepts (default: any)"),                                      \
         OTHER("topology", 0, ST_CLI_STRING, topology, "require:LEVEL",                          \
               "require or prefer one nvlink, node, rack, block or zone"),                       \
         OTHER("latency-critical", 0, ST_CLI_FLAG, latency_critical, NULL,                       \

@@ -119,6 +119,11 @@ static void add_asked(const json_t *row, st_strbuf *out)
     add_gib(row, "memory.asked_mib", out);
 }
 
+static void add_estimated(const json_t *row, st_strbuf *out)
+{
+    add_gib(row, "memory.estimated_mib", out);
+}
+
 static const st_view_column columns[] = {
     {"JOB", "job", ST_VIEW_TEXT, NULL},
     {"STATE", "state", ST_VIEW_TEXT, NULL},
@@ -207,6 +212,7 @@ void st_job_use(st_cli *cli, st_client *client, const char *id)
         {"Cost so far", "cost", ST_VIEW_TEXT, NULL},
         {"GPU busy", NULL, ST_VIEW_FN, add_busy},
         {"GPU memory asked", NULL, ST_VIEW_FN, add_asked},
+        {"GPU memory estimated", NULL, ST_VIEW_FN, add_estimated},
         {"GPU memory used", NULL, ST_VIEW_FN, add_peak},
         {0},
     };

@@ -127,6 +127,8 @@ void st_job_outlook(st_cli *cli, const char *what, const json_t *answer)
         fprintf(cli->out, "  %c %s\n", json_is_true(st_view_at(reason, "blocks")) ? '*' : ' ',
                 st_view_text(reason, "text"));
     }
+    if (st_view_text(answer, "estimate")[0])
+        fprintf(cli->out, "    %s\n", st_view_text(answer, "estimate"));
     if (st_view_text(answer, "rate.gpu_hour")[0])
         fprintf(cli->out, "    %s%s: %s per GPU-hour (%s)\n",
                 strcmp(state, "pending") == 0 ? "if it borrows, " : "",

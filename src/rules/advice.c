@@ -9,6 +9,7 @@
 
 #define ENOUGH_MS    30000
 #define GIB          1024
+#define RUNTIME_MIB  1024
 #define BUSY_PERCENT 20
 #define SHARE_STEP_M 50 /* thousandths of a GPU */
 #define SHARE_MOST_M 500
@@ -16,7 +17,7 @@
 /* An eighth more than was used, and room for the runtime, in whole GiB. */
 static int64_t need_of(int64_t peak_mib)
 {
-    int64_t mib = peak_mib + peak_mib / 8 + ST_RUNTIME_MIB;
+    int64_t mib = peak_mib + peak_mib / 8 + RUNTIME_MIB;
 
     return (mib + GIB - 1) / GIB * GIB;
 }

@@ -135,9 +135,18 @@ int st_model_parse(const char *text, st_model *ret, st_err *err)
     return 0;
 }
 
+st_estimate_rules st_estimate_default(void)
+{
+    return (st_estimate_rules){
+#define X(key, field, def, lo, hi, about) .field = (def),
+        ST_ESTIMATE_TABLE(X)
+#undef X
+    };
+}
+
 int64_t st_need_each(const st_estimate_need *need, int64_t gpus)
 {
-    return (need->split_mib + gpus - 1) / gpus + ST_RUNTIME_MIB;
+    return (need->split_mib + gpus - 1) / gpus + need->runtime_mib;
 }
 
 const char *st_gib_text(char buf[ST_GIB_TEXT], int64_t mib)
@@ -168,19 +177,24 @@ static int64_t weights_mib(const st_model *model, int half_bits)
     return to_mib((st_i128)model->params * half_bits / 16);
 }
 
-/* 10 % on top. */
-static st_estimate_need add_up(int64_t mib, st_strbuf *why)
+static st_estimate_need add_up(const st_estimate_rules *rules, int64_t mib, st_strbuf *why)
 {
-    st_estimate_need need = {.split_mib = mib + (mib + 9) / 10};
-    char g[ST_GIB_TEXT];
+    st_estimate_need need = {.split_mib = mib + (mib * rules->workspace_percent + 99) / 100,
+                             .runtime_mib = rules->runtime_mib};
+    char g[ST_GIB_TEXT], runtime[ST_GIB_TEXT];
 
-    st_strbuf_addf(why, "; with 10 %% for workspace %s, and 1 GiB per GPU for the runtime",
-                   st_gib_text(g, need.split_mib));
+    if (rules->runtime_mib % 1024 == 0)
+        snprintf(runtime, sizeof runtime, "%" PRId64 " GiB", rules->runtime_mib / 1024);
+    else
+        st_gib_text(runtime, rules->runtime_mib);
+    st_strbuf_addf(why, "; with %" PRId64 " %% for workspace %s, and %s per GPU for the runtime",
+                   rules->workspace_percent, st_gib_text(g, need.split_mib), runtime);
     return need;
 }
 
-st_estimate_need st_need_inference(const st_model *model, st_dtype dtype, int64_t context,
-                                   int64_t sequences, bool mha, st_strbuf *why)
+st_estimate_need st_need_inference(const st_estimate_rules *rules, const st_model *model,
+                                   st_dtype dtype, int64_t context, int64_t sequences, bool mha,
+                                   st_strbuf *why)
 {
     const dtype_row *d = &dtypes[dtype];
     int64_t weights = weights_mib(model, d->half_bits);
@@ -193,29 +207,33 @@ st_estimate_need st_need_inference(const st_model *model, st_dtype dtype, int64_
     st_strbuf_addf(
         why, "; KV cache %" PRId64 " tokens × %" PRId64 " sequence%s × %" PRId64 " KiB = %s",
         context, sequences, sequences == 1 ? "" : "s", (token + 512) / 1024, st_gib_text(g, cache));
-    return add_up(weights + cache, why);
+    return add_up(rules, weights + cache, why);
 }
 
-st_estimate_need st_need_finetune(const st_model *model, st_dtype dtype, st_method method,
-                                  int64_t tokens, st_strbuf *why)
+st_estimate_need st_need_finetune(const st_estimate_rules *rules, const st_model *model,
+                                  st_dtype dtype, st_method method, int64_t tokens, st_strbuf *why)
 {
     const dtype_row *d = &dtypes[method == ST_METHOD_QLORA ? ST_DTYPE_INT4 : dtype];
-    int64_t state, activations = to_mib((st_i128)model->all_values * 8 * tokens);
+    int64_t state,
+        activations = to_mib((st_i128)model->all_values * rules->activation_bytes * tokens);
     char g[ST_GIB_TEXT];
 
     say_params(why, model->params);
     if (method == ST_METHOD_FULL) {
-        state = to_mib((st_i128)model->params * 16);
-        st_strbuf_addf(why, " × 16 bytes (weights, gradients, Adam) = %s", st_gib_text(g, state));
+        state = to_mib((st_i128)model->params * rules->training_bytes);
+        st_strbuf_addf(why, " × %" PRId64 " bytes (weights, gradients, Adam) = %s",
+                       rules->training_bytes, st_gib_text(g, state));
     } else {
-        int64_t adapters = to_mib((st_i128)model->params * 16 / 100);
+        int64_t adapters =
+            to_mib((st_i128)model->params * rules->training_bytes * rules->adapters_percent / 100);
 
         state = weights_mib(model, d->half_bits);
         st_strbuf_addf(why, " × %s = %s", d->text, st_gib_text(g, state));
-        st_strbuf_addf(why, "; adapters of 1 %% × 16 bytes = %s", st_gib_text(g, adapters));
+        st_strbuf_addf(why, "; adapters of %" PRId64 " %% × %" PRId64 " bytes = %s",
+                       rules->adapters_percent, rules->training_bytes, st_gib_text(g, adapters));
         state += adapters;
     }
     st_strbuf_addf(why, "; activations of %" PRId64 " tokens = %s", tokens,
                    st_gib_text(g, activations));
-    return add_up(state + activations, why);
+    return add_up(rules, state + activations, why);
 }

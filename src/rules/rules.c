@@ -49,6 +49,7 @@ typedef ST_VEC(lease) lease_vec;
 
 struct st_rules {
     st_rules_options options;
+    st_estimate_rules estimate; /* which `options` point to */
     st_sizes *sizes;
     atomic_size_t nscripts;
     pthread_mutex_t lock;
@@ -83,6 +84,8 @@ st_rules *st_rules_new(const st_rules_options *options)
 
     if (options)
         rules->options = *options;
+    rules->estimate = rules->options.estimate ? *rules->options.estimate : st_estimate_default();
+    rules->options.estimate = &rules->estimate;
     if (rules->options.limits.steps == 0)
         rules->options.limits = usual;
     rules->sizes = st_sizes_new(&rules->options);
@@ -475,4 +478,9 @@ bool st_rules_concerns(st_rules *rules, const st_doc_node *job)
             return true;
     }
     return false;
+}
+
+bool st_rules_estimate(const st_rules *rules, const json_t *job, int64_t *ret_mib)
+{
+    return st_workload_memory(&rules->options, job, ret_mib);
 }

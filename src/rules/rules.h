@@ -33,6 +33,7 @@
 #include "base/vec.h"
 #include "model/mig.h"
 #include "model/types.h"
+#include "rules/estimate.h"
 
 typedef struct st_rules st_rules;
 typedef struct st_sizes st_sizes;
@@ -66,6 +67,7 @@ typedef struct st_rules_options {
      * With fail_open the submit goes on as if the script were not there. A script that refuses
      * has not failed. */
     bool fail_open;
+    const st_estimate_rules *estimate; /* of memory; NULL: the default. Copied */
     /* Writes the fleet's types, at most ST_TYPES_MAX, and returns how many. Called from any
      * thread that submits. NULL: the types of st_spec_known_types(). */
     size_t (*types)(void *ctx, st_rules_type ret[ST_TYPES_MAX]);
@@ -106,6 +108,9 @@ void st_rules_jobs_done(st_rules_jobs *jobs);
  * ST_ERANGE or ST_ENOENT for what is wrong with the document. */
 int st_rules_apply_text(st_rules *rules, const st_rules_who *who, const char *text, size_t len,
                         st_rules_jobs *ret, st_err *err);
+
+/* What the estimate says today of the GPU memory of a complete job, on the GPUs of one task; false: it estimates nothing. */
+bool st_rules_estimate(const st_rules *rules, const json_t *job, int64_t *ret_mib);
 
 /* A document as text that st_doc_parse reads back exactly: jansson by itself writes 0.1 with
  * seventeen digits. The caller frees it. */

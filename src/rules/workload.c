@@ -90,19 +90,14 @@ static int place_need(const setting *s, const st_estimate_need *need, const st_f
     return 0;
 }
 
-static int inference(const setting *s, st_err *err)
+static int need_of_inference(const setting *s, st_estimate_need *ret, st_strbuf *why, st_err *err)
 {
     static const char *const attentions[] = {"gqa", "mha", NULL};
-    ST_CLEANUP(st_strbuf_done) st_strbuf why = {0};
-    const st_fit_rules rules = {.share = s->who->trusted, .tasks_max = 1};
     int64_t context = 4096, sequences = 1;
-    int dtype = ST_DTYPE_FP16, attention = 0, r;
+    int dtype = ST_DTYPE_FP16, attention = 0;
     st_model model;
-    st_estimate_need need;
+    int r = read_model(s->job, &model, err);
 
-    if (!st_value_has(s->job, "model")) /* a service that knows what it needs */
-        return st_value_word(s->job, "dtype", st_dtype_words, &dtype, err);
-    r = read_model(s->job, &model, err);
     if (r == 0)
         r = st_value_word(s->job, "dtype", st_dtype_words, &dtype, err);
     if (r == 0)
@@ -111,10 +106,23 @@ static int inference(const setting *s, st_err *err)
         r = st_value_count(s->job, "context", 1, CONTEXT_MAX, &context, err);
     if (r == 0)
         r = st_value_count(s->job, "concurrency", 1, SEQUENCES_MAX, &sequences, err);
-    if (r < 0)
-        return r;
-    need = st_need_inference(&model, (st_dtype)dtype, context, sequences, attention == 1, &why);
-    return place_need(s, &need, &rules, &why, err);
+    if (r == 0)
+        *ret = st_need_inference(s->options->estimate, &model, (st_dtype)dtype, context, sequences,
+                                 attention == 1, why);
+    return r;
+}
+
+static int inference(const setting *s, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf why = {0};
+    const st_fit_rules rules = {.share = s->who->trusted, .tasks_max = 1};
+    int dtype = ST_DTYPE_FP16, r;
+    st_estimate_need need;
+
+    if (!st_value_has(s->job, "model")) /* a service that knows what it needs */
+        return st_value_word(s->job, "dtype", st_dtype_words, &dtype, err);
+    r = need_of_inference(s, &need, &why, err);
+    return r < 0 ? r : place_need(s, &need, &rules, &why, err);
 }
 
 static void prefer_block(json_t *job)
@@ -126,16 +134,13 @@ static void prefer_block(json_t *job)
         st_value_default(job, "topology", json_pack("{s:s}", "prefer", "block"));
 }
 
-static int finetune(const setting *s, st_err *err)
+static int need_of_finetune(const setting *s, st_estimate_need *ret, st_strbuf *why, st_err *err)
 {
-    ST_CLEANUP(st_strbuf_done) st_strbuf why = {0};
-    const st_fit_rules rules = {.share = false, .tasks_max = FINETUNE_NODES_MAX};
     int64_t context = 2048, batch = 1;
-    int dtype = ST_DTYPE_BF16, method = ST_METHOD_LORA, r;
+    int dtype = ST_DTYPE_BF16, method = ST_METHOD_LORA;
     st_model model;
-    st_estimate_need need;
+    int r = read_model(s->job, &model, err);
 
-    r = read_model(s->job, &model, err);
     if (r == 0)
         r = st_value_word(s->job, "dtype", st_dtype_words, &dtype, err);
     if (r == 0)
@@ -144,10 +149,21 @@ static int finetune(const setting *s, st_err *err)
         r = st_value_count(s->job, "context", 1, CONTEXT_MAX, &context, err);
     if (r == 0)
         r = st_value_count(s->job, "batch_size", 1, BATCH_MAX, &batch, err);
-    if (r < 0)
-        return r;
-    need = st_need_finetune(&model, (st_dtype)dtype, (st_method)method, context * batch, &why);
-    r = place_need(s, &need, &rules, &why, err);
+    if (r == 0)
+        *ret = st_need_finetune(s->options->estimate, &model, (st_dtype)dtype, (st_method)method,
+                                context * batch, why);
+    return r;
+}
+
+static int finetune(const setting *s, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf why = {0};
+    const st_fit_rules rules = {.share = false, .tasks_max = FINETUNE_NODES_MAX};
+    st_estimate_need need;
+    int r = need_of_finetune(s, &need, &why, err);
+
+    if (r == 0)
+        r = place_need(s, &need, &rules, &why, err);
     if (r == 0)
         prefer_block(s->job);
     return r;
@@ -192,30 +208,45 @@ static int notebook(const setting *s, st_err *err)
 /* ---- the table ------------------------------------------------------------------------------ */
 
 typedef struct workload_row {
-    const char *name;
-    const char *options[7]; /* keys it gives a meaning */
+    const char *name, *also; /* what people call it as well; NULL */
+    const char *options[7];  /* keys it gives a meaning */
     int (*apply)(const setting *s, st_err *err);
     const char *on_preempt, *limit;
+    int (*need)(const setting *s, st_estimate_need *ret, st_strbuf *why, st_err *err);
 } workload_row;
 
 static const workload_row rows[] = {
-    {"inference", {"model", "dtype", "context", "concurrency", "attention"}, inference, NULL, NULL},
+    {"inference",
+     "serving",
+     {"model", "dtype", "context", "concurrency", "attention"},
+     inference,
+     NULL,
+     NULL,
+     need_of_inference},
     {"finetune",
+     "fine-tuning",
      {"model", "dtype", "context", "method", "batch_size"},
      finetune,
      "checkpoint",
+     NULL,
+     need_of_finetune},
+    {"training",
+     NULL,
+     {"model", "dtype", "context", "batch_size"},
+     training,
+     "checkpoint",
+     NULL,
      NULL},
-    {"training", {"model", "dtype", "context", "batch_size"}, training, "checkpoint", NULL},
-    {"render", {"frames", "chunk"}, NULL, NULL, NULL},
-    {"video", {"frames", "chunk", "duration", "fps"}, NULL, NULL, NULL},
-    {"notebook", {NULL}, notebook, NULL, "8h"},
-    {"batch", {NULL}, NULL, NULL, NULL},
+    {"render", "rendering", {"frames", "chunk"}, NULL, NULL, NULL, NULL},
+    {"video", NULL, {"frames", "chunk", "duration", "fps"}, NULL, NULL, NULL, NULL},
+    {"notebook", NULL, {NULL}, notebook, NULL, "8h", NULL},
+    {"batch", NULL, {NULL}, NULL, NULL, NULL, NULL},
 };
 
 static const workload_row *find(const char *name)
 {
     for (size_t i = 0; i < ST_ARRAY_LEN(rows); i++)
-        if (strcmp(rows[i].name, name) == 0)
+        if (strcmp(rows[i].name, name) == 0 || (rows[i].also && strcmp(rows[i].also, name) == 0))
             return &rows[i];
     return NULL;
 }
@@ -301,6 +332,8 @@ int st_workload_apply(const st_rules_options *options, const st_rules_who *who, 
     row = json_is_string(said) ? find(json_string_value(said)) : NULL;
     if (!row)
         return fail_workload(said, err);
+    if (strcmp(row->name, json_string_value(said)) != 0)
+        st_value_set(job, "workload", json_string(row->name));
     r = check_options(row, job, err);
     if (r == 0 && row->apply)
         r = row->apply(&s, err);
@@ -311,4 +344,22 @@ int st_workload_apply(const st_rules_options *options, const st_rules_who *who, 
     if (row->limit)
         st_value_default(job, "limit", json_string(row->limit));
     return 0;
+}
+
+bool st_workload_memory(const st_rules_options *options, const json_t *job, int64_t *ret_mib)
+{
+    const char *name = json_string_value(json_object_get(job, "workload"));
+    const workload_row *row = name ? find(name) : NULL;
+    const setting s = {options, NULL, (json_t *)(uintptr_t)job}; /* reading does not change it */
+    ST_CLEANUP(st_strbuf_done) st_strbuf why = {0};
+    int64_t gpus = 1, tasks = 1;
+    st_estimate_need need;
+    st_err err;
+
+    if (!row || !row->need || !st_value_has(job, "model") || row->need(&s, &need, &why, &err) < 0)
+        return false;
+    (void)st_value_i64(job, "gpus", 1, INT32_MAX, &gpus, NULL);
+    (void)st_value_i64(job, "tasks", 1, INT32_MAX, &tasks, NULL);
+    *ret_mib = st_need_each(&need, gpus * tasks) * gpus;
+    return true;
 }

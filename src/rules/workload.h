@@ -12,6 +12,9 @@
 int st_workload_apply(const st_rules_options *options, const st_rules_who *who, json_t *job,
                       st_err *err);
 
+/* What a job with a model needs on the GPUs of one task, whatever it asks for; false: it has none, or nobody can say. */
+bool st_workload_memory(const st_rules_options *options, const json_t *job, int64_t *ret_mib);
+
 /* Whether a document has a key that only a workload gives a meaning. */
 bool st_workload_key(const char *key);
 

@@ -122,11 +122,15 @@ static const st_field rows[] = {
     {.key = k, .kind = what, .offset = offsetof(fields, c.f), .lo = low, .hi = high},
     CONFIG_TABLE(X)
 #undef X
-        {.key = "credit_alone",
-         .kind = ST_F_I64,
-         .offset = offsetof(fields, c.credit_alone),
-         .hi = 1000000000,
-         .none = true},
+#define X(k, f, def, low, high, about) \
+    {.key = k, .kind = ST_F_I64, .offset = offsetof(fields, c.estimate.f), .lo = low, .hi = high},
+        ST_ESTIMATE_TABLE(X)
+#undef X
+            {.key = "credit_alone",
+             .kind = ST_F_I64,
+             .offset = offsetof(fields, c.credit_alone),
+             .hi = 1000000000,
+             .none = true},
     {.key = "policy", .kind = ST_F_NODE, .offset = offsetof(fields, policy)},
     {.key = "quota", .kind = ST_F_NODE, .offset = offsetof(fields, quota)},
     {.key = "quota_total", .kind = ST_F_NODE, .offset = offsetof(fields, quota_total)},
@@ -165,6 +169,7 @@ void st_config_init(st_config *config)
                           .remedy_timeout_ms = 600000,
                           .notice_retry_ms = 10000,
                           .notice_keep_ms = INT64_C(86400) * 1000,
+                          .estimate = st_estimate_default(),
                           .credit_alone = ST_UNSET,
                           .policy = st_policy_default(),
                           .quota = st_allowance_default(),
@@ -386,6 +391,10 @@ void st_config_help(st_strbuf *out)
 #define X(key, kind, field, default_, lo, hi, about) \
     st_strbuf_addf(out, "%s: %s\n    # %s\n", key, default_, about);
     CONFIG_TABLE(X)
+#undef X
+#define X(key, field, default_, lo, hi, about) \
+    st_strbuf_addf(out, "%s: %d\n    # %s\n", key, default_, about);
+    ST_ESTIMATE_TABLE(X)
 #undef X
     st_strbuf_add(
         out, "credit_alone: none\n    # dollars that one owner may credit; above that a second "

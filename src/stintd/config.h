@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "model/policy.h"
+#include "rules/estimate.h"
 #include "state/allowance.h"
 
 typedef struct st_config {
@@ -39,7 +40,8 @@ typedef struct st_config {
     const char *notice_hosts, *notice_networks, *notice_ca;
     const char *notice_mail, *notice_mail_login, *notice_mail_from, *notice_mail_domains;
     int64_t notice_retry_ms, notice_keep_ms;
-    const char *backup_dir; /* NULL: backups/ beside the store */
+    st_estimate_rules estimate; /* of the memory of models */
+    const char *backup_dir;     /* NULL: backups/ beside the store */
     st_policy policy;
     st_allowance_limits quota, quota_total; /* of an organisation, of the cluster */
 } st_config;

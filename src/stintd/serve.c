@@ -377,6 +377,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
             .reload = reload_now,
             .ctx = serve,
             .courier = serve->courier,
+            .estimate = &serve->config.estimate,
             .native = serve->native,
             .logs = serve->logs,
             .log_keep_ms = config->log_keep_ms,

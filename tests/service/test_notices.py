@@ -311,7 +311,7 @@ def removed(w):
 def commands(w):
     """The same with stint."""
     stint = os.path.join(os.path.dirname(w.program), "stint")
-    env = {"PATH": os.environ["PATH"], "HOME": w.folder, "STINT_SERVER": f"http://127.0.0.1:{w.stintd.port}", "STINT_URL": f"http://127.0.0.1:{w.stintd.port}",
+    env = {"PATH": os.environ["PATH"], "HOME": w.folder, "STINT_URL": f"http://127.0.0.1:{w.stintd.port}",
            "STINT_TOKEN": w.tokens["ada"]}
 
     def run(*args, status=0, text=None):

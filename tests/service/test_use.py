@@ -18,7 +18,7 @@ GPU = {"type": "h100", "count": GPUS, "vram": "80Gi", "uuids": [f"GPU-n-{i}" for
 
 class World:
     def __init__(self, program):
-        self.stintd = Stintd(program)
+        self.stintd = Stintd(program, more="estimate_workspace: 50\nestimate_runtime: 512\n")
         owner = self.owner = self.stintd.owner
         owner.make("/v1/types", {"name": "h100", "vram": "80Gi"})
         owner.make("/v1/pools", {"name": "main", "allow": ["host-image"]})
@@ -105,7 +105,7 @@ def lies(w, job):
 def commands(w, job):
     stint = os.path.join(os.path.dirname(sys.argv[1]), "stint")
     env = {"PATH": os.environ["PATH"], "HOME": w.stintd.dir, "STINT_URL": f"http://127.0.0.1:{w.stintd.port}",
-           "STINT_SERVER": f"http://127.0.0.1:{w.stintd.port}", "STINT_TOKEN": w.tokens["here", "member"]}
+           "STINT_TOKEN": w.tokens["here", "member"]}
 
     def run(*args, status=0):
         got = subprocess.run([stint, *args], env=env, capture_output=True, text=True, timeout=60)
@@ -142,12 +142,31 @@ def is_over(w, job):
     check(cost[0] == billed, "%s, and the bill says %s", cost[0], billed)
 
 
+def is_estimated(w):
+    """The site's own constants count, the document says why, and what was estimated stands beside what was used."""
+    job = w.submit(workload="serving", model="13B", context=8192)
+    row, doc = w.row(job), w.who["here", "member"].get("/v1/jobs/" + job).json
+    check(doc["spec"]["workload"] == "inference" and "13 billion parameters" in doc["spec"]["estimate"], "%s", doc["spec"])
+    check("with 50 % for workspace" in doc["spec"]["estimate"] and "0.5 GiB per GPU" in doc["spec"]["estimate"], "%s", doc["spec"])
+    begun = time.monotonic()
+    w.stintd.wait(lambda: time.monotonic() > begun + 0.3, "time goes by")
+    usage = {"held_gpu_ms": 200, "seen_gpu_ms": 200, "busy_gpu_ms": 100, "mem_peak_mib": 17 * 1024}
+    check(w.node.status([{**row, "usage": usage}]).status == 200, "the status is not taken")
+    w.stintd.wait(lambda: w.use(job).json["memory"].get("peak_mib"), "what it used is known")
+    memory = w.use(job).json["memory"]
+    check(memory["estimated_mib"] == 26247 + 13124 + 512 and memory["peak_mib"] == 17 * 1024, "%s", memory)
+    refused = w.who["here", "member"].post("/v1/jobs", {"name": "j", "workload": "inference", "model": "405b", "command": ["true"]})
+    check(refused.status == 400 or "estimate" in refused.text, "%d %s", refused.status, refused.text)
+    w.who["here", "member"].call("DELETE", "/v1/jobs/" + job)
+
+
 def run(program):
     w = World(program)
     try:
         job = waits(w)
         for case in (runs, is_not_for_others, commands, lies, is_over):
             case(w, job)
+        is_estimated(w)
     finally:
         w.stintd.stop()
 

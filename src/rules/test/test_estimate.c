@@ -2,6 +2,7 @@
  * Estimates of memory, worked by hand, and the smallest thing they fit.
  */
 #include <jansson.h>
+#include <string.h>
 
 #include "base/testing.h"
 #include "rules/fit.h"
@@ -45,6 +46,7 @@ static void test_models(void **state)
 
 static void test_inference(void **state)
 {
+    const st_estimate_rules usual = st_estimate_default();
     ST_CLEANUP(st_strbuf_done) st_strbuf why = {0};
     st_model m = model("13b");
     st_estimate_need need;
@@ -53,7 +55,7 @@ static void test_inference(void **state)
     /* Weights 13e9 × 2 = 26e9 bytes / 2^20 = 24795.5 -> 24796 MiB.
      * KV cache 2 × 46421 × 2 bytes = 185684 per token; × 8192 = 1521123328 bytes -> 1451 MiB.
      * 26247, and 10 % rounded up is 2625: 28872. On one GPU 1024 more: 29896. */
-    need = st_need_inference(&m, ST_DTYPE_FP16, 8192, 1, false, &why);
+    need = st_need_inference(&usual, &m, ST_DTYPE_FP16, 8192, 1, false, &why);
     assert_int_equal(need.split_mib, 28872);
     assert_int_equal(st_need_each(&need, 1), 29896);
     assert_int_equal(st_need_each(&need, 2), 14436 + 1024);
@@ -66,18 +68,19 @@ static void test_inference(void **state)
      * 2 × 81920 × 2 = 327680 bytes = 320 KiB per token; × 4096 × 16 = 20480 MiB.
      * 58031 + 5804 = 63835. */
     m = model("70b");
-    need = st_need_inference(&m, ST_DTYPE_INT4, 4096, 16, false, &why);
+    need = st_need_inference(&usual, &m, ST_DTYPE_INT4, 4096, 16, false, &why);
     assert_int_equal(need.split_mib, 63835);
 
     /* 8b at fp32, all heads: 32e9 bytes -> 30518 MiB; 2 × 131072 × 4 = 1 MiB per token;
      * × 1000 = 1000 MiB. 31518 + 3152 = 34670. */
     m = model("8b");
-    need = st_need_inference(&m, ST_DTYPE_FP32, 1000, 1, true, &why);
+    need = st_need_inference(&usual, &m, ST_DTYPE_FP32, 1000, 1, true, &why);
     assert_int_equal(need.split_mib, 34670);
 }
 
 static void test_finetune(void **state)
 {
+    const st_estimate_rules usual = st_estimate_default();
     ST_CLEANUP(st_strbuf_done) st_strbuf why = {0};
     st_model m = model("8b");
     st_estimate_need need;
@@ -85,21 +88,47 @@ static void test_finetune(void **state)
     (void)state;
     /* 8e9 × 16 = 128e9 bytes -> 122071 MiB; activations 131072 × 8 = 1 MiB per token × 2048.
      * 124119 + 12412 = 136531. */
-    need = st_need_finetune(&m, ST_DTYPE_BF16, ST_METHOD_FULL, 2048, &why);
+    need = st_need_finetune(&usual, &m, ST_DTYPE_BF16, ST_METHOD_FULL, 2048, &why);
     assert_int_equal(need.split_mib, 136531);
     /* Weights 16e9 bytes -> 15259 MiB; adapters 80e6 × 16 = 1.28e9 -> 1221 MiB; 2048 MiB.
      * 18528 + 1853 = 20381. */
-    need = st_need_finetune(&m, ST_DTYPE_BF16, ST_METHOD_LORA, 2048, &why);
+    need = st_need_finetune(&usual, &m, ST_DTYPE_BF16, ST_METHOD_LORA, 2048, &why);
     assert_int_equal(need.split_mib, 20381);
     /* 8e9 × 4.5 / 8 = 4.5e9 -> 4292 MiB; 1221; 2048. 7561 + 757 = 8318; the dtype is int4. */
-    need = st_need_finetune(&m, ST_DTYPE_FP32, ST_METHOD_QLORA, 2048, &why);
+    need = st_need_finetune(&usual, &m, ST_DTYPE_FP32, ST_METHOD_QLORA, 2048, &why);
     assert_int_equal(need.split_mib, 8318);
+}
+
+/* What a site has measured stands for the rules of thumb. */
+static void test_rules(void **state)
+{
+    const st_estimate_rules ours = {.workspace_percent = 50,
+                                    .runtime_mib = 512,
+                                    .training_bytes = 12,
+                                    .adapters_percent = 2,
+                                    .activation_bytes = 0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf why = {0};
+    st_model m = model("13b");
+    st_estimate_need need = st_need_inference(&ours, &m, ST_DTYPE_FP16, 8192, 1, false, &why);
+
+    (void)state;
+    /* 26247 of weights and cache (above), and half of it rounded up. */
+    assert_int_equal(need.split_mib, 26247 + 13124);
+    assert_int_equal(st_need_each(&need, 1), 26247 + 13124 + 512);
+    assert_non_null(strstr(st_strbuf_str(&why), "with 50 % for workspace"));
+    assert_non_null(strstr(st_strbuf_str(&why), "0.5 GiB per GPU"));
+    /* 13e9 × 12 = 156e9 bytes -> 148774 MiB. */
+    need = st_need_finetune(&ours, &m, ST_DTYPE_BF16, ST_METHOD_FULL, 2048, &why);
+    assert_int_equal(need.split_mib, 148774 + 74387);
+    /* 24796 of weights, 13e9 × 12 × 2 % = 3.12e9 bytes -> 2976 MiB. */
+    need = st_need_finetune(&ours, &m, ST_DTYPE_BF16, ST_METHOD_LORA, 2048, &why);
+    assert_int_equal(need.split_mib, 27772 + 13886);
 }
 
 static st_fit fit(int64_t split_mib, uint32_t allowed, bool share, int tasks_max)
 {
     const st_fit_rules rules = {.share = share, .tasks_max = tasks_max};
-    const st_estimate_need need = {.split_mib = split_mib};
+    const st_estimate_need need = {.split_mib = split_mib, .runtime_mib = 1024};
     st_kinds kinds;
     st_fit f = {0};
 
@@ -181,8 +210,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_models),   cmocka_unit_test(test_inference),
-        cmocka_unit_test(test_finetune), cmocka_unit_test(test_smallest),
-        cmocka_unit_test(test_write),
+        cmocka_unit_test(test_rules),    cmocka_unit_test(test_finetune),
+        cmocka_unit_test(test_smallest), cmocka_unit_test(test_write),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -246,6 +246,9 @@ static void test_training(void **state)
             "\"on_preempt\":\"checkpoint\"}");
     becomes(rules, "{\"workload\":\"training\",\"on_preempt\":\"cancel\"}",
             "{\"workload\":\"training\",\"on_preempt\":\"cancel\"}");
+    /* People have other words for some. */
+    refused(rules, "{\"workload\":\"rendering\"}", ST_EINVAL, "workload render needs frames");
+    refused(rules, "{\"workload\":\"fine-tuning\"}", ST_EINVAL, "workload finetune needs a model");
     refused(rules, "{\"workload\":\"finetune\"}", ST_EINVAL, "workload finetune needs a model");
 }
 
