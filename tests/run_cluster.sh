@@ -63,6 +63,10 @@ if "$STINT_AGENT" doctor --data "$tmp/doctor" --sim h100x1 >"$tmp/doctor.out" 2>
     becomes "$job" done
     writes "$job" '^real GPU-'
     try 0 '^Where  *here' show "$job"
+    try 0 'is made' volume create notes --size 1Gi
+    echo 'to and fro' >"$tmp/note"
+    try 0 'copied 1 files' cp "$tmp/note" notes:
+    try 0 '^to and fro' run --pool here --gpus 0 --limit 1m --volume notes:/notes -- cat /notes/note
     try 0 '^j' submit --name paper --gpus 1 --limit 1h -- /no/such/program
     job=$(cat "$tmp/out")
     becomes "$job" running

@@ -32,6 +32,7 @@ typedef struct st_agent_conf {
     const char *cuda;     /* the program stint-cuda; NULL: beside ours, and none for --sim */
     const char *scrub;    /* tenant, always or never */
     const char *settings; /* of the GPUs: manage or leave */
+    const char *volumes;  /* where volumes are on this node; NULL: there are none */
     const char *xids;     /* what XIDs ask for here, see health/health.h; "": as in the catalogue */
     const char *metrics;  /* ADDRESS:PORT; NULL: none */
     int64_t cpu_m, ram_mib; /* what jobs may have; 0: what there is */

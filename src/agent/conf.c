@@ -59,6 +59,8 @@ typedef enum { KIND_TEXT, KIND_COUNT, KIND_PORT, KIND_MILLI, KIND_MIB, KIND_TIME
       "thresholds of the watch on neighbours, for example ratio_pct=150,hold_ms=60000")         \
     X("--data-limit", KIND_MIB, data_mib, "SIZE",                                               \
       "space for each account in /data on this node (default: half of the disk)")               \
+    X("--volumes", KIND_TEXT, volumes, "DIR",                                                   \
+      "directory of the volumes, the same tree that stintd has (default: none here)")           \
     X("--image-cache", KIND_MIB, images_mib, "SIZE",                                            \
       "space for unpacked images (default: a quarter of the disk, at most 64Gi)")               \
     X("--image-timeout", KIND_TIME, image_ms, "TIME",                                           \
@@ -154,6 +156,8 @@ static int check(const st_agent_conf *c, st_err *err)
             c->server);
     if (st_xid_rules_read(c->xids, &(st_xid_rules){0}, err) < 0)
         return st_fail_prefix(err, "--xid: ");
+    if (c->volumes && c->volumes[0] != '/')
+        return st_fail(err, ST_EINVAL, "--volumes %s: must be an absolute path", c->volumes);
     if (c->runtime && c->runtime[0] != '/')
         return st_fail(err, ST_EINVAL, "--runtime %s: must be an absolute path", c->runtime);
     if (c->sim_nodes > 1 && !c->sim)

@@ -63,6 +63,42 @@ static void end_tasks(st_host *h, const char *tenant, const char *why)
     }
 }
 
+/* Whether a job of the list has it. */
+static bool names(const st_order *o, const char *id)
+{
+    const json_t *row;
+    size_t i;
+
+    json_array_foreach(json_object_get(o->job, "volumes"), i, row)
+    {
+        const char *text = json_string_value(json_object_get(row, "id"));
+
+        if (text && strcmp(text, id) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The live task of an order that has the volume; NULL: there is none. */
+static st_task *holder(st_host *h, const st_order *o, const char *id)
+{
+    st_task *t = names(o, id) ? st_journal_find(&h->journal, &o->key) : NULL;
+
+    return t && st_task_live(t) && !t->stray ? t : NULL;
+}
+
+static void end_holders(st_host *h, const char *id, const char *why)
+{
+    for (size_t i = 0; h->has_list && i < h->list.orders.n; i++) {
+        st_task *t = holder(h, &h->list.orders.v[i], id);
+
+        if (t && !t->killed) {
+            t->full = true;
+            st_host_kill(h, t, why, st_boot_ms());
+        }
+    }
+}
+
 static void judge(st_host *h, st_data_use *d, const char *why)
 {
     bool over = why[0] != '\0';
@@ -74,7 +110,9 @@ static void judge(st_host *h, st_data_use *d, const char *why)
     }
     d->times = over ? d->times + 1 : 0;
     snprintf(d->over, sizeof d->over, "%s", over ? why : "");
-    if (d->times >= 2)
+    if (d->times >= 2 && d->volume[0])
+        end_holders(h, d->tenant, d->over);
+    else if (d->times >= 2)
         end_tasks(h, d->tenant, d->over);
 }
 
@@ -83,7 +121,7 @@ static void counted(void *ctx, const st_task_key *key, int r, const st_err *err)
     st_host *h = ctx;
     st_data_use *d = find(h, h->counting);
     int64_t now = st_boot_ms(), took = h->counted->took_ms;
-    char why[160] = "", all[160];
+    char why[160] = "", all[160], what[96] = "its account's /data on this node";
 
     (void)key;
     h->counting[0] = '\0';
@@ -93,12 +131,15 @@ static void counted(void *ctx, const st_task_key *key, int r, const st_err *err)
     d->known = true;
     if (r < 0) {
         took = took > 0 ? took : LIMIT_MS; /* it was killed before it could say */
-        snprintf(why, sizeof why, "its account's /data on this node cannot be counted: %.80s",
-                 err->msg);
+        if (!d->volume[0])                 /* a volume may be too large to be counted in time */
+            snprintf(why, sizeof why, "its account's /data on this node cannot be counted: %.80s",
+                     err->msg);
         st_say(h, "data-uncounted", "tenant=%s reason=\"%s\"", d->tenant, err->msg);
     } else {
         d->use = h->counted->use;
-        (void)st_storage_over(&d->use, &h->data_limit, why);
+        if (d->volume[0])
+            snprintf(what, sizeof what, "volume %s", d->volume);
+        (void)st_storage_over(what, &d->use, d->volume[0] ? &d->limit : &h->data_limit, why);
     }
     if (why[0])
         snprintf(all, sizeof all, "%.105s; " FIX, why);
@@ -120,8 +161,9 @@ static void begin(st_host *h, st_data_use *d, int64_t now)
     int id;
 
     d->next_ms = now + ST_STORAGE_PAUSE_MIN_MS;
-    if (snprintf(ctx.path, sizeof ctx.path, "%s/storage/%s", h->dir, d->tenant) >=
-        (int)sizeof ctx.path)
+    if (snprintf(ctx.path, sizeof ctx.path, "%s%s/%s",
+                 d->volume[0] ? h->process->conf->volumes : h->dir, d->volume[0] ? "" : "/storage",
+                 d->tenant) >= (int)sizeof ctx.path)
         return;
     *h->counted = (st_counted){0};
     snprintf(h->counting, sizeof h->counting, "%s", d->tenant);
@@ -145,6 +187,9 @@ static void note_tenants(st_host *h)
         if (d)
             d->used = true;
     }
+    for (size_t k = 0; k < h->data.n; k++)
+        for (size_t i = 0; h->data.v[k].volume[0] && h->has_list && i < h->list.orders.n; i++)
+            h->data.v[k].used |= holder(h, &h->list.orders.v[i], h->data.v[k].tenant) != NULL;
 }
 
 /* Who has waited longest; one that was never counted comes first. */
@@ -174,10 +219,11 @@ void st_host_data(st_host *h, int64_t now)
 
 bool st_host_data_known(st_host *h, const char *tenant, const char **ret_over)
 {
-    st_data_use *d = h->counted ? find(h, tenant) : NULL;
+    bool counts = h->counted && !h->data_held;
+    st_data_use *d = counts ? find(h, tenant) : NULL;
 
     *ret_over = "";
-    if (!h->counted)
+    if (!counts)
         return true;
     if (!d) {
         st_vec_push(&h->data, (st_data_use){.next_ms = 0});
@@ -193,6 +239,38 @@ bool st_host_data_known(st_host *h, const char *tenant, const char **ret_over)
     return d->known;
 }
 
+/* Its first count is not waited for: it may be a large tree, and stintd has counted as well. */
+const char *st_host_volumes_over(st_host *h, const st_order *o)
+{
+    const json_t *row;
+    size_t i;
+
+    json_array_foreach(json_object_get(o->job, "volumes"), i, row)
+    {
+        const char *id = json_string_value(json_object_get(row, "id"));
+        const char *name = json_string_value(json_object_get(row, "name"));
+        int64_t mib = json_integer_value(json_object_get(row, "size_mib"));
+        st_data_use *d;
+
+        if (!h->counted || !h->process->conf->volumes || !id || !st_volume_id_ok(id) || !name ||
+            mib <= 0)
+            continue;
+        d = find(h, id);
+        if (!d) {
+            st_vec_push(&h->data, (st_data_use){.next_ms = 0});
+            d = &h->data.v[h->data.n - 1];
+            snprintf(d->tenant, sizeof d->tenant, "%s", id);
+        }
+        snprintf(d->volume, sizeof d->volume, "%s", name);
+        d->limit = (st_storage){mib << 20,
+                                ST_MAX((mib << 20) / ST_VOLUME_FILE_BYTES, ST_VOLUME_FILES_MIN)};
+        h->data_ms = ST_MIN(h->data_ms, d->next_ms);
+        if (d->over[0] && json_is_true(json_object_get(row, "write")))
+            return d->over;
+    }
+    return "";
+}
+
 void st_host_data_open(st_host *h)
 {
     char dir[PATH_MAX];
@@ -205,7 +283,7 @@ void st_host_data_open(st_host *h)
     h->data_held = st_storage_enforced(dir);
     st_say(h, "data-limit", "bytes=%" PRId64 " files=%" PRId64 " by=%s", h->data_limit.bytes,
            h->data_limit.files, h->data_held ? "file-system" : "counting");
-    if (h->data_held)
+    if (h->data_held && !h->process->conf->volumes)
         return;
     h->counted =
         mmap(NULL, sizeof *h->counted, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -44,6 +44,7 @@ typedef struct st_launch {
     const st_guard_client *guard; /* of a task at level mps or time; NULL: none */
     bool sim_gpus;                /* there are no device files */
     const st_storage *data_limit; /* of /data, for the file system to keep; NULL: it does not */
+    const char *volumes;          /* where volumes are; NULL: there are none */
     const char *dir;              /* the node's folder */
     int64_t segment_port;         /* of UDP, for networks of tenants that reach other nodes */
 } st_launch;

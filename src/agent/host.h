@@ -52,6 +52,7 @@
 #include "agent/worker.h"
 #include "base/rng.h"
 #include "health/health.h"
+#include "model/volume.h"
 
 #define ST_HOST_NAME_MAX 64
 #define ST_TOKEN_MAX     128
@@ -92,11 +93,13 @@ typedef struct st_daemon {
     int64_t look_ms;   /* boot clock: when to see whether it lives */
 } st_daemon;
 
-/* What a tenant has in /data (data.c). */
+/* What a tenant has in /data, or what a volume holds (data.c). */
 typedef struct st_data_use {
-    char tenant[64];
-    bool known, used; /* it was counted; it is to be */
-    int times;        /* it was found above its limit, one after the other */
+    char tenant[64];                     /* or the id of a volume */
+    char volume[ST_VOLUME_NAME_MAX + 1]; /* its name; "": it is a tenant's /data */
+    st_storage limit;                    /* of a volume */
+    bool known, used;                    /* it was counted; it is to be */
+    int times;                           /* it was found above its limit, one after the other */
     st_storage use;
     char over[160];  /* why it is too much; "": it is not */
     int64_t next_ms; /* boot clock: not before */
@@ -360,6 +363,8 @@ void st_host_data_close(st_host *h);
 void st_host_data(st_host *h, int64_t boot_ms);
 /* Whether it is known what a tenant has, and why that is too much ("": it is not). */
 bool st_host_data_known(st_host *h, const char *tenant, const char **ret_over);
+/* Why a volume of the order holds too much; "": none does, as far as is known. */
+const char *st_host_volumes_over(st_host *h, const st_order *o);
 
 /* scrub.c */
 void st_host_scrub(st_host *h, st_task *t, bool scan);

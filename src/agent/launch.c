@@ -518,6 +518,8 @@ int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_
     if (r == 0)
         r = image(json_object_get(job, "image"), s.data, &s.image, err);
     if (r == 0)
+        r = st_launch_volumes(arena, job, l->volumes, &s, err);
+    if (r == 0)
         r = st_run_check(&s, err);
     if (r == 0)
         *ret = s;

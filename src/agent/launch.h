@@ -22,6 +22,10 @@ int st_launch_allowed(const st_order *order, st_err *err);
 /* The CPU it may use; 0: not said. */
 int64_t st_launch_cpu_m(const st_order *order);
 
+/* The volumes of a job and their groups, behind what is mounted already; `dir` NULL: the node has none. */
+int st_launch_volumes(st_arena *arena, const json_t *job, const char *dir, st_run_spec *spec,
+                      st_err *err);
+
 /* The id of a task for src/run. */
 void st_launch_id(const st_task *t, char ret[ST_RUN_ID_MAX]);
 

@@ -196,6 +196,8 @@ bool st_host_start(st_host *h, const st_order *o)
 
     if (unfit(h) || h->room <= 0 || !st_host_data_known(h, o->tenant, &over))
         return false;
+    if (!over[0])
+        over = st_host_volumes_over(h, o);
     if (over[0]) { /* also of a disk that is full: it may be for that */
         refuse(h, o, false, over);
         st_journal_find(&h->journal, &o->key)->full = true;
@@ -312,6 +314,7 @@ static int prepare(st_host *h, st_task *t, start *s, st_err *err)
                             .sim_gpus = h->sim_gpus,
                             .data_limit = h->data_held ? &h->data_limit : NULL,
                             .segment_port = h->process->conf->segment_port,
+                            .volumes = h->process->conf->volumes,
                             .dir = h->dir};
     if (t->place.mig_profile >= 0 && st_host_slice(h, &t->place, &s->slice))
         s->launch.slice = &s->slice;

@@ -176,18 +176,18 @@ int64_t st_storage_pause(int64_t took, bool over)
     return ST_MAX(ST_STORAGE_PAUSE_MIN_MS, ST_MIN(PART * took, most));
 }
 
-bool st_storage_over(const st_storage *use, const st_storage *limit, char ret[160])
+bool st_storage_over(const char *what, const st_storage *use, const st_storage *limit,
+                     char ret[160])
 {
     char has[ST_FMT_MAX], most[ST_FMT_MAX];
 
     if (use->bytes > limit->bytes)
-        snprintf(ret, 160, "its account's /data on this node holds %s, at most %s",
+        snprintf(ret, 160, "%.80s holds %s, at most %s", what,
                  st_fmt_mib(has, (use->bytes + (1 << 20) - 1) >> 20),
                  st_fmt_mib(most, limit->bytes >> 20));
     else if (use->files > limit->files)
-        snprintf(ret, 160,
-                 "its account's /data on this node holds %" PRId64 " files, at most %" PRId64,
-                 use->files, limit->files);
+        snprintf(ret, 160, "%.80s holds %" PRId64 " files, at most %" PRId64, what, use->files,
+                 limit->files);
     else
         return false;
     return true;

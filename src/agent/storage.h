@@ -45,7 +45,8 @@ int st_storage_count(const char *path, st_storage *ret, st_err *err);
 #define ST_STORAGE_PAUSE_MAX_MS  600000
 int64_t st_storage_pause(int64_t took_ms, bool over);
 
-/* Why what is there is too much, for its owner; false: it is not. */
-bool st_storage_over(const st_storage *use, const st_storage *limit, char ret[160]);
+/* Why what `what` has is too much, for its owner; false: it is not. */
+bool st_storage_over(const char *what, const st_storage *use, const st_storage *limit,
+                     char ret[160]);
 
 #endif

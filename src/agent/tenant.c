@@ -13,9 +13,10 @@
 
 #include "agent/files.h"
 #include "base/hash.h"
+#include "model/volume.h"
 
 #define PREFIX    "t."
-#define UID_FIRST INT64_C(1048576) /* and up to ST_TENANT_MAX more: 32 bits hold them */
+#define UID_FIRST ST_TENANT_ID_FIRST /* and up to ST_TENANT_MAX more: 32 bits hold them */
 #define UID_OLD \
     INT64_C(    \
         700000) /* of the first line of TENANTS_FILE; there are far less than UID_FIRST less this */

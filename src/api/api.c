@@ -14,6 +14,7 @@
 #include "api/sessions.h"
 #include "api/state.h"
 #include "api/usages.h"
+#include "api/volumes.h"
 #include "api/work.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -28,6 +29,7 @@
 #define ASKS_WAITING     4096  /* and how many of these may wait */
 #define PRUNE_MS         60000 /* old logs are looked for this often */
 #define LISTERS          2     /* threads that make lists from the store */
+#define MOVERS           4     /* threads that wait for the disk of volumes */
 #define LABS             1 /* one: it takes a processor as long as it is asked, and there may be two */
 #define LABS_WAITING     64
 #define ASK_NICE         5
@@ -343,6 +345,8 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     api->lists = st_work_new(LISTERS, ASKS_WAITING, ASK_NICE);
     api->bodies = st_work_new(LISTERS, ASKS_WAITING, ASK_NICE);
     api->lab = st_work_new(LABS, LABS_WAITING, LAB_NICE);
+    api->files = st_work_new(MOVERS, ASKS_WAITING, ASK_NICE);
+    api->fills = st_fills_new();
     api->history = st_moments_new();
     api->hub = st_hub_new(api);
     const st_rules_options rules = {.types = gpu_types, .ctx = api, .estimate = options->estimate};
@@ -399,6 +403,8 @@ void st_api_free(st_api *api)
     st_work_free(api->lists);
     st_work_free(api->bodies);
     st_work_free(api->lab);
+    st_work_free(api->files);
+    st_fills_free(api->fills);
     st_moments_free(api->history);
     st_http_server_free(api->server);
     st_http_server_free(api->agents);

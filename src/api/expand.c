@@ -68,6 +68,19 @@ static int check_image(const st_expansion *x, const st_doc *doc, const st_doc_no
     return st_doc_fail(doc, node, err, why.code, "%s", why.msg);
 }
 
+/* Whether its volumes are there for its account. */
+static int check_volumes(const st_expansion *x, const st_doc *doc, const st_doc_node *map,
+                         const st_job_spec *spec, const char *text, st_err *err)
+{
+    const st_doc_node *node = st_doc_get(map, "volumes");
+    st_err why = {0};
+
+    if (!node ||
+        st_volumes_admit(st_control_volumes(x->api->control), spec->account, text, &why) == 0)
+        return 0;
+    return st_doc_fail(doc, node, err, why.code, "%s", why.msg);
+}
+
 /* The booking it is to run in. A number that nobody has is refused in the loop, like another's. */
 static void set_booking(const st_expansion *x, const st_doc_node *map, st_job_spec *spec)
 {
@@ -182,6 +195,8 @@ static int add_item(st_expansion *x, const st_doc *doc, const st_doc_node *map, 
         r = check_image(x, doc, map, &item.spec, err);
     if (r == 0)
         r = check_secrets(x, &item.spec, text, err);
+    if (r == 0)
+        r = check_volumes(x, doc, map, &item.spec, text, err);
     if (r == 0 && !array)
         r = seal(x, &item.spec, text, false, &item.doc, err);
     if (r == 0)

@@ -4,6 +4,7 @@
  */
 #include "api/queries.h"
 #include "api/state.h"
+#include "api/volumes.h"
 
 #define OPEN(method, pattern, fn, id, summary, response)                                      \
     {                                                                                         \
@@ -177,6 +178,32 @@ static const st_route routes[] = {
           "removeNotice", "Remove a notice and its deliveries that wait", NULL, NULL, 204),
     WRITE("POST", "/v1/accounts/{name}/notices/{key}/test", ST_MAY_SUBMIT, 0, st_api_notice_test,
           "testNotice", "Send a test to where a notice goes", NULL, "NoticeTest", 200),
+    READ("/v1/accounts/{name}/volumes", ST_MAY_SEE, st_api_volumes_list, "listVolumes",
+         "List an account's volumes, and those from above that its jobs may use", NULL,
+         "VolumeList"),
+    ASK("/v1/accounts/{name}/volumes/{key}", ST_MAY_SEE, st_api_volume_get, "getVolume",
+        "Show a volume and how full it is", NULL, "Volume"),
+    {"PUT", "/v1/accounts/{name}/volumes/{key}", ST_MAY_SUBMIT, ST_ROUTE_COSTLY, st_api_volume_put,
+     "putVolume",
+     "Create a volume, or change it; what you do not mention stays. Members may change their own",
+     st_volume_query, "VolumeSpec", "VolumeRow", 200},
+    WRITE("DELETE", "/v1/accounts/{name}/volumes/{key}", ST_MAY_SUBMIT, 0, st_api_volume_remove,
+          "removeVolume", "Remove a volume that no job has, with all that is in it", NULL, NULL,
+          204),
+    ASK("/v1/accounts/{name}/volumes/{key}/files", ST_MAY_SUBMIT, st_api_files_list, "listFiles",
+        "Show a file of a volume, or list a folder", st_files_query, "FileList"),
+    {"DELETE", "/v1/accounts/{name}/volumes/{key}/files", ST_MAY_SUBMIT,
+     ST_ROUTE_COSTLY | ST_ROUTE_UNCHANGED | ST_ROUTE_NO_KEY, st_api_file_remove, "removeFile",
+     "Remove a file or an empty folder of a volume", st_file_query, NULL, NULL, 204},
+    ASK("/v1/accounts/{name}/volumes/{key}/bytes", ST_MAY_SUBMIT, st_api_bytes_get, "getBytes",
+        "Read a piece of a file; Stint-Digest is its SHA-256, Stint-File-Version changes with the "
+        "file",
+        st_bytes_query, "application/octet-stream"),
+    {"PUT", "/v1/accounts/{name}/volumes/{key}/bytes", ST_MAY_SUBMIT,
+     ST_ROUTE_COSTLY | ST_ROUTE_ANY_BODY | ST_ROUTE_UNCHANGED | ST_ROUTE_NO_KEY, st_api_bytes_put,
+     "putBytes",
+     "Write the next piece of a file, up to 1 MiB; with the last one the file is in its place",
+     st_put_bytes_query, "Bytes", "Uploaded", 200},
     READ("/v1/accounts/{name}/budget", ST_MAY_SEE, st_api_budget_get, "getBudget",
          "Show what is spent, on hold and left this month", NULL, "Budget"),
     WRITE("POST", "/v1/accounts/{name}/credits", ST_MAY_OWNER, 0, st_api_credit_make,
@@ -344,7 +371,8 @@ static const st_route routes[] = {
         "Get figures over time: of an account with those below it, a job, a node or a GPU",
         figures_query, "Series"),
     ASK("/v1/history", ST_MAY_SEE, st_api_history, "getHistory",
-        "Show the map, the queue and what was decided at a past moment", history_query, "History"),
+        "Show the map, the queue and what was decided at a past moment", history_query,
+        "History"),
     ASK("/v1/nodes", ST_MAY_SEE, st_api_nodes_list, "listNodes",
         "List nodes, with your own jobs on them", NULL, "NodeList"),
     WRITE("POST", "/v1/nodes", ST_MAY_OWNER, 0, st_api_node_make, "createNode",

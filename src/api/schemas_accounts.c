@@ -11,6 +11,13 @@
     "\"string\"}}, \"jobs\": {\"type\": \"string\"}, \"by_way_of\": {\"type\": \"string\"}, "   \
     "\"to\": {\"type\": \"string\", \"description\": \"of a webhook its host\"}, \"created\": " \
     "{\"type\": [\"string\", \"null\"], \"format\": \"date-time\"}"
+#define VOLUME                                                                                 \
+    "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, \"account\": "  \
+    "{\"type\": \"string\", \"description\": \"empty: an account above yours\"}, \"below\": "  \
+    "{\"type\": \"string\"}, \"size_mib\": {\"type\": \"integer\"}, \"about\": {\"type\": "    \
+    "\"string\"}, \"version\": {\"type\": \"integer\"}, \"created\": {\"type\": [\"string\", " \
+    "\"null\"], \"format\": \"date-time\"}, \"by\": {\"type\": \"string\"}"
+#define VOLUME_NEEDS "[\"name\", \"account\", \"below\", \"size_mib\", \"about\"]"
 
 const st_schema st_schemas_accounts[] = {
     {"Identity", "{\"type\": \"object\", \"properties\": {\"user\": {\"type\": \"string\"}, "
@@ -181,6 +188,35 @@ const st_schema st_schemas_accounts[] = {
     {"SecretRef", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
                   "\"account\": {\"type\": \"string\"}, \"version\": {\"type\": \"integer\"}}, "
                   "\"required\": [\"name\", \"account\", \"version\"]}"},
+    {"VolumeSpec",
+     "{\"type\": \"object\", \"properties\": {\"size\": {\"type\": \"string\", "
+     "\"description\": \"how large it may get: 100Gi\"}, \"below\": {\"type\": \"string\", "
+     "\"enum\": [\"none\", \"read\", \"write\"], \"description\": \"what jobs of accounts "
+     "below may do with it\"}, \"about\": {\"type\": \"string\", \"maxLength\": 200}}, "
+     "\"additionalProperties\": false}"},
+    {"VolumeRow", VOLUME "}, \"required\": " VOLUME_NEEDS "}"},
+    {"Volume",
+     VOLUME ", \"used_bytes\": {\"type\": \"integer\"}, \"files\": {\"type\": \"integer\"}, "
+            "\"files_max\": {\"type\": \"integer\"}, \"private_folders\": {\"type\": "
+            "\"integer\", \"description\": \"folders that could not be counted: jobs have made "
+            "them private\"}}, \"required\": " VOLUME_NEEDS "}"},
+    {"VolumeList",
+     "{\"type\": \"object\", \"properties\": {\"volumes\": {\"type\": \"array\", \"items\": "
+     "{\"$ref\": \"#/components/schemas/VolumeRow\"}}}, \"required\": [\"volumes\"]}"},
+    {"FileList",
+     "{\"type\": \"object\", \"properties\": {\"path\": {\"type\": \"string\"}, \"kind\": "
+     "{\"type\": \"string\", \"enum\": [\"file\", \"folder\", \"none\"]}, \"bytes\": {\"type\": "
+     "\"integer\"}, \"changed\": {\"type\": [\"string\", \"null\"], \"format\": \"date-time\"}, "
+     "\"run\": {\"type\": \"boolean\"}, \"uploaded\": {\"type\": \"integer\"}, \"entries\": "
+     "{\"type\": \"array\", \"items\": {\"type\": \"object\", \"properties\": {\"name\": "
+     "{\"type\": \"string\"}, \"kind\": {\"type\": \"string\", \"enum\": [\"file\", \"folder\", "
+     "\"link\", \"other\"]}, \"bytes\": {\"type\": \"integer\"}, \"changed\": {\"type\": "
+     "[\"string\", \"null\"], \"format\": \"date-time\"}, \"run\": {\"type\": \"boolean\"}}, "
+     "\"required\": [\"name\", \"kind\", \"bytes\"]}}, \"next\": {\"type\": [\"string\", "
+     "\"null\"]}}, \"required\": [\"path\", \"kind\"]}"},
+    {"Bytes", "{\"type\": \"string\", \"description\": \"any bytes\"}"},
+    {"Uploaded", "{\"type\": \"object\", \"properties\": {\"next\": {\"type\": \"integer\"}, "
+                 "\"done\": {\"type\": \"boolean\"}}, \"required\": [\"next\", \"done\"]}"},
     {"SecretList",
      "{\"type\": \"object\", \"properties\": {\"secrets\": {\"type\": \"array\", \"items\": "
      "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, \"account\": "

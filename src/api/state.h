@@ -44,6 +44,8 @@ struct st_api {
     st_work *work;                 /* exports */
     st_work *asks;                 /* questions that are answered at once */
     st_work *lab;                  /* those that are tried out first: dry runs, what-if */
+    st_work *files;                /* what waits for the disk of volumes */
+    struct st_fills *fills;        /* how full volumes are (api/volumes.h) */
     st_moments *history;           /* past moments (api/history.c) */
     st_usages *usages;             /* books that are added up (api/usages.h) */
     st_challenges *challenges;
@@ -277,6 +279,8 @@ st_handler st_api_classes_list, st_api_class_put, st_api_class_remove;
 st_handler st_api_images_list, st_api_image_get, st_api_image_put, st_api_image_remove;
 st_handler st_api_rules_list, st_api_rule_put, st_api_rule_remove, st_api_rule_check;
 st_handler st_api_array_get, st_api_array_cancel;
+st_handler st_api_volumes_list, st_api_volume_get, st_api_volume_put, st_api_volume_remove;
+st_handler st_api_files_list, st_api_bytes_get, st_api_bytes_put, st_api_file_remove;
 st_handler st_api_secrets_list, st_api_secret_put, st_api_secret_remove, st_api_secrets_rotate;
 st_handler st_api_notices_list, st_api_notice_get, st_api_notice_add, st_api_notice_remove,
     st_api_notice_test;

@@ -43,7 +43,8 @@ typedef struct st_cli_verb {
 /* Tables of verbs end with a row of NULLs. */
 extern const st_cli_verb st_cli_verbs[], st_cli_sim_verbs[];
 extern const st_cli_verb st_cli_account_verbs[], st_cli_token_verbs[], st_cli_user_verbs[];
-extern const st_cli_verb st_cli_notice_verbs[], st_cli_secret_verbs[], st_cli_witness_verbs[];
+extern const st_cli_verb st_cli_notice_verbs[], st_cli_volume_verbs[], st_cli_secret_verbs[],
+    st_cli_witness_verbs[];
 extern const st_cli_verb st_cli_node_verbs[], st_cli_pool_verbs[], st_cli_type_verbs[];
 extern const st_cli_verb st_cli_admin_verbs[], st_cli_price_verbs[], st_cli_bill_verbs[],
     st_cli_invoice_verbs[], st_cli_fleet_verbs[], st_cli_calendar_verbs[], st_cli_book_verbs[];
@@ -63,7 +64,7 @@ int st_cli_sim_trace(st_cli *cli, int argc, char **argv, st_err *err);
 /* The verbs that talk to stintd; tables of options are beside them. */
 st_cli_fn st_cli_login, st_cli_logout, st_cli_whoami, st_cli_console;
 st_cli_fn st_cli_submit, st_cli_run, st_cli_ps, st_cli_show, st_cli_why, st_cli_logs, st_cli_whatif;
-st_cli_fn st_cli_array, st_cli_admin_join;
+st_cli_fn st_cli_array, st_cli_admin_join, st_cli_cp;
 st_cli_fn st_cli_cancel, st_cli_priority, st_cli_limit, st_cli_wait, st_cli_top, st_cli_stats;
 st_cli_fn st_cli_quota, st_cli_metered, st_cli_budget;
 st_cli_fn st_cli_bill, st_cli_bill_list, st_cli_bill_fleet, st_cli_bill_key, st_cli_bill_verify;
@@ -139,6 +140,7 @@ typedef struct st_cli_row {
 } st_cli_row;
 
 /* Options of the verbs that stand in st_cli_verbs. */
+extern const st_cli_row st_cli_cp_options[];
 extern const st_cli_row st_cli_login_options[], st_cli_logout_options[], st_cli_whoami_options[],
     st_cli_console_options[], st_cli_submit_options[], st_cli_run_options[],
     st_cli_whatif_options[], st_cli_ps_options[], st_cli_job_options[], st_cli_cancel_options[],

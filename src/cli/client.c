@@ -191,23 +191,34 @@ static bool header_number(const char *data, size_t len, const char *name, int64_
     return true;
 }
 
+static bool header_text(const char *data, size_t len, const char *name, char *ret, size_t room)
+{
+    size_t n = strlen(name);
+
+    if (len <= n || strncasecmp(data, name, n) != 0)
+        return false;
+    while (n < len && data[n] == ' ')
+        n++;
+    snprintf(ret, room, "%.*s", (int)(len - n), data + n);
+    ret[strcspn(ret, "\r\n")] = '\0';
+    return true;
+}
+
 static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 {
     st_response *r = ctx;
     size_t len = size * n;
     int64_t number;
 
-    if (len > 5 && strncasecmp(data, "etag:", 5) == 0) {
-        snprintf(r->etag, sizeof r->etag, "%.*s", (int)(len - 5), data + 5);
-        r->etag[strcspn(r->etag, "\r\n")] = '\0';
-        memmove(r->etag, r->etag + strspn(r->etag, " "),
-                strlen(r->etag) + 1 - strspn(r->etag, " "));
-    } else if (header_number(data, len, "retry-after:", &number)) {
+    if (header_number(data, len, "retry-after:", &number)) {
         r->retry_after_s = (long)number;
     } else {
-        (void)(header_number(data, len, "stint-log-next:", &r->log.next) ||
+        (void)(header_text(data, len, "etag:", r->etag, sizeof r->etag) ||
+               header_number(data, len, "stint-log-next:", &r->log.next) ||
                header_number(data, len, "stint-log-stay:", &r->log.stay) ||
-               header_number(data, len, "stint-log-newest:", &r->log.newest));
+               header_number(data, len, "stint-log-newest:", &r->log.newest) ||
+               header_text(data, len, "stint-digest:", r->digest, sizeof r->digest) ||
+               header_text(data, len, "stint-file-version:", r->version, sizeof r->version));
     }
     return len;
 }

@@ -41,6 +41,8 @@ typedef struct st_response {
     long status;
     st_strbuf body;
     char etag[80];
+    char digest[72];    /* of a piece of a file: SHA-256 in hex; "": not said */
+    char version[80];   /* likewise, which one it is of */
     long retry_after_s; /* 0: not said */
     struct {
         int64_t next, stay, newest; /* of a piece of a log: where to go on; 0: not said */

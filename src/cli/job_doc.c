@@ -38,6 +38,8 @@
               "environment variable; NAME alone copies yours; repeatable"),                     \
         OTHER("secret", 0, ST_CLI_MANY, secrets, "NAME=SECRET[:env]",                           \
               "secret as file /run/stint/secrets/NAME; :env also sets a variable; repeatable"), \
+        OTHER("volume", 'V', ST_CLI_MANY, volumes, "NAME:/PATH[:ro]",                           \
+              "volume at a path of the job, ro: read only; repeatable"),                        \
         OTHER("label", 'L', ST_CLI_MANY, labels, "NAME=VALUE", "label of the job; repeatable"), \
         OTHER("sim-run", 0, ST_CLI_STRING, sim_run, "DURATION", "run time on simulated nodes"), \
         OTHER("sim-exit", 0, ST_CLI_STRING, sim_exit, "N",                                      \
@@ -185,6 +187,21 @@ static void spread_secrets(json_t *map)
     }
 }
 
+/* Behind those that a file names. */
+static int put_volumes(json_t *doc, const st_cli_words *words, st_err *err)
+{
+    json_t *list = json_object_get(doc, "volumes");
+
+    if (words->n > 0 && !json_is_array(list)) {
+        list = json_array();
+        json_object_set_new(doc, "volumes", list);
+    }
+    for (int i = 0; i < words->n; i++)
+        if (json_array_append_new(list, json_string(words->v[i])) < 0)
+            return bad_text("volume", words->v[i], err);
+    return 0;
+}
+
 static int put_topology(json_t *doc, const char *text, st_err *err)
 {
     const char *colon = strchr(text, ':');
@@ -274,6 +291,8 @@ static int put_flags(json_t *doc, const st_job_flags *f, int ncommand, char **co
         r = put_pairs(doc, "secret", "secrets", &f->secrets, false, err);
     if (r == 0)
         spread_secrets(json_object_get(doc, "secrets"));
+    if (r == 0)
+        r = put_volumes(doc, &f->volumes, err);
     if (r == 0)
         r = put_pairs(doc, "label", "labels", &f->labels, false, err);
     if (r == 0)

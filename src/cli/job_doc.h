@@ -94,6 +94,8 @@
     X("env", "{NAME: VALUE}", "environment variables")                                             \
     X("secrets", "{NAME: SECRET}",                                                                 \
       "secrets as files /run/stint/secrets/NAME; {secret: SECRET, as: env} also sets a variable")  \
+    X("volumes", "[NAME:/PATH[:ro], ...]",                                                         \
+      "volumes of your account, and shared ones from above, at these paths")                       \
     X("array", "N, FIRST-LAST or {count: N}",                                                      \
       "submit one job per index (variable STINT_ARRAY_INDEX)")                                     \
     X("labels", "{NAME: VALUE}", "labels, shown with the job")                                     \
@@ -105,8 +107,8 @@ typedef struct st_job_flags {
     ST_JOB_FLAGS(X)
 #undef X
     const char *type, *topology, *sim_run, *sim_exit, *file;
-    const char *accounts;                    /* of `whatif` */
-    st_cli_words env, secrets, labels, with; /* the last of `whatif` */
+    const char *accounts;                             /* of `whatif` */
+    st_cli_words env, secrets, volumes, labels, with; /* the last of `whatif` */
     const char *array;
     bool latency_critical, hard_share, hard, dry_run, print, wait;
     st_cli_format format;

@@ -137,6 +137,13 @@ const st_cli_verb st_cli_verbs[] = {
     {"token", "Manage tokens", "COMMAND ...", .sub = st_cli_token_verbs},
     {"notice", "Be told by webhook or mail what jobs, budgets and bookings do", "COMMAND ...",
      .sub = st_cli_notice_verbs},
+    {"volume", "Manage volumes, which jobs share", "COMMAND ...", .sub = st_cli_volume_verbs},
+    {"cp", "Copy files to and from volumes", "[OPTION...] SOURCE TARGET",
+     "What is in a volume is VOLUME:PATH; a local name with a colon is written ./NAME. A copy "
+     "that\n"
+     "was broken off goes on where it stood, and every piece is checked.\n",
+     .fn = st_cli_cp, .options = st_cli_cp_options,
+     .example = "  stint cp -r ./images sets:train\n  stint cp sets:run7/model.pt .\n"},
     {"secret", "Manage the secrets of an account", "COMMAND ...", .sub = st_cli_secret_verbs},
     {"user", "List users", "COMMAND ...", .sub = st_cli_user_verbs},
     {"fleet", "Show what the fleet cost and where it was idle (owners)", "COMMAND ...",

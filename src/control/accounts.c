@@ -318,7 +318,7 @@ static int find_image(void *ctx, const st_document_row *row, st_err *err)
 /* What would become another's with the name has to go first. */
 static int check_empty(st_tx *tx, const st_cmd_account *c, st_err *err)
 {
-    static const char *const kinds[] = {"notice", "size", "secret", "service"};
+    static const char *const kinds[] = {"notice", "size", "secret", "service", "volume"};
     belongings b = {.account = c->name};
     char q[ST_QUOTE_MAX], what[32];
     int r = 0;

@@ -214,6 +214,18 @@ static int count_service(void *ctx, const st_document_row *row, st_err *err)
     return 0;
 }
 
+static int count_volume(void *ctx, const st_document_row *row, st_err *err)
+{
+    st_volume v;
+    int r = st_volume_read(row->name, row->doc, row->version, &v, err);
+
+    if (r == 0) {
+        st_allowance_put(ctx, v.account, ST_AL_VOLUMES, 1);
+        st_allowance_put(ctx, v.account, ST_AL_VOLUME_BYTES, v.size_mib << 20);
+    }
+    return r;
+}
+
 static int load_limits(void *ctx, const st_document_row *row, st_err *err)
 {
     st_allowance_limits limits = st_allowance_nothing();
@@ -235,7 +247,8 @@ int st_allowed_load(st_control *ctl, st_err *err)
 {
     static const st_allowed counted[] = {ST_AL_PENDING,  ST_AL_PENDING_BYTES, ST_AL_PIECES,
                                          ST_AL_ACCOUNTS, ST_AL_MADE,          ST_AL_SIZES,
-                                         ST_AL_SECRETS,  ST_AL_SERVICES};
+                                         ST_AL_SECRETS,  ST_AL_SERVICES,      ST_AL_VOLUMES,
+                                         ST_AL_VOLUME_BYTES};
     const st_tree *tree = st_core_tree(ctl->core);
     int r;
 
@@ -261,6 +274,8 @@ int st_allowed_load(st_control *ctl, st_err *err)
         r = st_store_documents(ctl->store, "secret", count_secret, ctl->allowance, err);
     if (r >= 0)
         r = st_store_documents(ctl->store, ST_SERVICE_KIND, count_service, ctl->allowance, err);
+    if (r >= 0)
+        r = st_store_documents(ctl->store, "volume", count_volume, ctl->allowance, err);
     if (r >= 0)
         r = st_count_views(ctl, err);
     return r < 0 ? r : 0;

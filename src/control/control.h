@@ -24,6 +24,7 @@
 #include "state/directory.h"
 #include "state/images.h"
 #include "state/tally.h"
+#include "state/volumes.h"
 #include "store/store.h"
 #include "vault/vault.h"
 
@@ -59,6 +60,7 @@ void st_control_free(st_control *ctl);
 
 st_directory *st_control_directory(st_control *ctl);
 st_images *st_control_images(st_control *ctl);
+st_volumes *st_control_volumes(st_control *ctl);
 st_classes *st_control_classes(st_control *ctl);
 st_allowance *st_control_allowance(st_control *ctl);
 st_store *st_control_store(st_control *ctl); /* for opening readers */
@@ -340,6 +342,20 @@ st_vault *st_control_vault(st_control *ctl);
  * one and `,"undeliverable":"why"`. From any thread. */
 void st_control_dress(st_control *ctl, const char *account, const char *user, const char *doc,
                       st_strbuf *out);
+
+/* ---- volumes (volumes.c) ------------------------------------------------------------------- */
+
+typedef struct st_cmd_volume {
+    st_cmd cmd;
+    st_identity who;
+    st_volume
+        volume; /* account and name; of one that is made also id and size. Afterwards as it is, or was */
+    bool make; /* refused where it is there */
+    bool remove;
+    bool below, about; /* they are said */
+} st_cmd_volume;
+
+void st_cmd_volume_init(st_cmd_volume *cmd);
 
 /* ---- what engines report ------------------------------------------------------------------ */
 

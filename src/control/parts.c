@@ -39,6 +39,11 @@ st_images *st_control_images(st_control *ctl)
     return ctl->images;
 }
 
+st_volumes *st_control_volumes(st_control *ctl)
+{
+    return ctl->volumes;
+}
+
 st_classes *st_control_classes(st_control *ctl)
 {
     return ctl->classes;

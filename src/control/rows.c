@@ -357,7 +357,7 @@ static void order(st_control *ctl, int kind, const st_live *live, const st_job *
     const st_tree *tree = st_core_tree(ctl->core);
     int32_t domain = job ? st_tree_domain(tree, job->account) : ST_ROOT;
     const st_account *account = job ? st_tree_account(tree, job->account) : NULL;
-    ST_CLEANUP(st_strbuf_done) st_strbuf image = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf image = {0}, volumes = {0};
 
     const char *doc = st_live_doc(ctl, live);
 
@@ -366,6 +366,8 @@ static void order(st_control *ctl, int kind, const st_live *live, const st_job *
 
     if (kind == ST_ENG_RUN && ctl->images)
         st_images_order(ctl->images, live->account, doc, host, &image);
+    if (kind == ST_ENG_RUN && ctl->volumes)
+        st_volumes_order(ctl->volumes, live->account, doc, &volumes);
     const st_engine_order o = {.kind = (st_engine_order_kind)kind,
                                .job = live->id,
                                .stay = live->stay,
@@ -382,6 +384,7 @@ static void order(st_control *ctl, int kind, const st_live *live, const st_job *
                                .domain_named = st_tree_account(tree, domain)->serial <= tree->named,
                                .doc = doc,
                                .image = st_strbuf_str(&image),
+                               .volumes = st_strbuf_str(&volumes),
                                .spec = job,
                                .grants = grants,
                                .ngrants = ngrants,

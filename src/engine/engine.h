@@ -53,6 +53,7 @@ typedef struct st_engine_order {
     bool named, domain_named;      /* from before there were serials: nodes may know the name */
     const char *doc;               /* the job's document, JSON */
     const char *image;             /* what its image means on the nodes, JSON; of ST_ENG_RUN */
+    const char *volumes;           /* likewise its volumes, a list; "" or NULL: it has none */
     const st_job *spec;            /* as the core has it */
     const st_grant *grants;
     int ngrants;

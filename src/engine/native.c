@@ -146,6 +146,7 @@ static void job_free(native_job *job)
     free(job->domain);
     free(job->doc);
     free(job->image);
+    free(job->volumes);
     free(job->type);
     free(job->hosts);
     free(job->task);
@@ -218,6 +219,7 @@ static native_job *make_job(native *e, const st_engine_order *o)
     job->domain_named = o->domain ? o->domain_named : o->named;
     job->doc = st_xstrdup(o->doc && o->doc[0] ? o->doc : "{}");
     job->image = st_xstrdup(o->image && o->image[0] ? o->image : "{}");
+    job->volumes = o->volumes && o->volumes[0] ? st_xstrdup(o->volumes) : NULL;
     job->shape = o->spec->shape;
     job->yield = o->spec->yield;
     /* After a restart of stintd the order comes again, later than the job began. */

@@ -154,8 +154,11 @@ static void add_job(const native *e, const native_job *job, st_strbuf *out)
                    st_fmt_milli(cpu, job->shape.cpu_m), job->shape.ram_mib,
                    st_yield_name(job->yield));
     add_segment(job, out);
-    st_strbuf_addf(out, ",\"world_size\":%d,\"hosts\":%s,\"image\":%s,\"document\":", job->tasks,
-                   job->hosts, job->image);
+    st_strbuf_addf(out, ",\"world_size\":%d,\"hosts\":%s,\"image\":%s", job->tasks, job->hosts,
+                   job->image);
+    if (job->volumes)
+        st_strbuf_addf(out, ",\"volumes\":%s", job->volumes);
+    st_strbuf_add(out, ",\"document\":");
     if (e->opt.dress)
         e->opt.dress(e->opt.ctx, job->account, job->user, job->doc, out);
     else

@@ -53,6 +53,7 @@ typedef struct native_job {
     int64_t tenant, domain_tenant; /* serials of the accounts */
     bool named, domain_named;      /* st_engine_order */
     bool untrusted;                /* likewise */
+    char *volumes;                 /* JSON; NULL: it has none */
     char *account, *user, *domain, *doc, *image, *type, *hosts; /* hosts: JSON, one per task */
     const char *profile;
     st_shape shape;

@@ -66,17 +66,20 @@ static json_t *process(const st_run_spec *spec, const st_cdi_edits *cdi)
     int64_t uid = spec->userns_ids > 0 ? 0 : spec->uid;
     int64_t gid = spec->userns_ids > 0 ? 0 : spec->gid;
     const char *cwd = spec->workdir ? spec->workdir : spec->data ? "/data" : "/tmp";
-    json_t *limits = json_array();
+    json_t *limits = json_array(), *groups = json_array();
 
+    for (size_t i = 0; i < spec->ngroup; i++)
+        json_array_append_new(groups, json_integer(spec->groups[i]));
     bare.env = NULL;
     json_array_append_new(limits, rlimit("RLIMIT_NOFILE", RLIMIT_NOFILE, 1048576));
     json_array_append_new(limits, rlimit("RLIMIT_CORE", RLIMIT_CORE, ST_NO_CORE));
-    return json_pack("{s:b, s:{s:I, s:I, s:i}, s:o, s:o, s:s, s:{s:[], s:[], s:[], s:[], s:[]},"
-                     " s:o, s:b, s:i}",
-                     "terminal", 0, "user", "uid", (json_int_t)uid, "gid", (json_int_t)gid, "umask",
-                     022, "args", process_args(spec), "env", st_bundle_env(&bare, cdi), "cwd", cwd,
-                     "capabilities", "bounding", "effective", "inheritable", "permitted", "ambient",
-                     "rlimits", limits, "noNewPrivileges", 1, "oomScoreAdj", OOM_SCORE);
+    return json_pack(
+        "{s:b, s:{s:I, s:I, s:i, s:o}, s:o, s:o, s:s, s:{s:[], s:[], s:[], s:[], s:[]},"
+        " s:o, s:b, s:i}",
+        "terminal", 0, "user", "uid", (json_int_t)uid, "gid", (json_int_t)gid, "umask", 022,
+        "additionalGids", groups, "args", process_args(spec), "env", st_bundle_env(&bare, cdi),
+        "cwd", cwd, "capabilities", "bounding", "effective", "inheritable", "permitted", "ambient",
+        "rlimits", limits, "noNewPrivileges", 1, "oomScoreAdj", OOM_SCORE);
 }
 
 static json_t *resources(const st_run_spec *spec, st_cg_mode mode, json_t *rules)

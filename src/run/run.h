@@ -107,9 +107,11 @@ typedef struct st_run_image {
 } st_run_image;
 
 typedef struct st_run_spec {
-    const char *id;     /* "job/stay/task": one to three parts of letters, digits, - and _ */
-    const char *tenant; /* the same characters */
-    int64_t uid, gid;   /* the host's ids it runs as, at least ST_RUN_UID_MIN */
+    const char *id;        /* "job/stay/task": one to three parts of letters, digits, - and _ */
+    const char *tenant;    /* the same characters */
+    int64_t uid, gid;      /* the host's ids it runs as, at least ST_RUN_UID_MIN */
+    const int64_t *groups; /* others it is in, likewise */
+    size_t ngroup;
     int64_t userns_ids; /* > 0: a user namespace whose ids 0… are uid…uid+n-1; runs as 0 inside */
 
     const char *const *command; /* NULL-terminated; NULL when there is a script */

@@ -266,6 +266,9 @@ static int check_limits(const st_run_spec *s, st_err *err)
         if (r)
             return r;
     }
+    for (size_t i = 0; i < s->ngroup; i++)
+        if (check_range("a group", s->groups[i], ST_RUN_UID_MIN, INT32_MAX, err) != 0)
+            return -err->code;
     if (s->ram_mib > 0 && s->ram_mib < 8)
         return st_fail(err, ST_ERANGE, "a RAM limit of %lld MiB is too small to start in",
                        (long long)s->ram_mib);

@@ -141,7 +141,7 @@ int st_spec_job(const st_doc *doc, const st_doc_node *map, const st_job_fields *
 typedef struct st_submit_doc {
     st_job_fields asks;
     const char *name;
-    const st_doc_node *command, *env, *secrets, *labels, *sim;
+    const st_doc_node *command, *env, *secrets, *volumes, *labels, *sim;
     const char *script, *image, *workdir, *network, *signal, *notify_signal, *size;
     const char *comment;
     st_flow_fields flow;

@@ -8,6 +8,7 @@
 #include "base/names.h"
 #include "base/quote.h"
 #include "base/utf8.h"
+#include "model/volume.h"
 #include "spec/spec.h"
 
 #define SECRETS_MAX     32
@@ -35,6 +36,7 @@ static const st_field rows[] = {
     TEXT_ROW("script", script),
     NODE_ROW("env", env),
     NODE_ROW("secrets", secrets),
+    NODE_ROW("volumes", volumes),
     TEXT_ROW("image", image),
     TEXT_ROW("workdir", workdir),
     TEXT_ROW("network", network),
@@ -207,6 +209,26 @@ static int check_secrets(const st_doc *doc, const st_doc_node *map, st_err *err)
     return r;
 }
 
+/* [NAME:/PATH[:ro], ...]; whether they are there is the service's to say. */
+static int check_volumes(const st_doc *doc, const st_doc_node *list, st_err *err)
+{
+    int r = st_doc_expect(doc, list, ST_DOC_SEQ, err);
+
+    if (r == 0 && list->nchild > ST_VOLUMES_PER_JOB)
+        r = st_doc_fail(doc, list, err, ST_ELIMIT, "a job names at most %d volumes",
+                        ST_VOLUMES_PER_JOB);
+    for (const st_doc_node *n = list->child; r == 0 && n; n = n->next) {
+        st_volume_ask ask;
+        const char *text;
+        st_err why = {0};
+
+        r = st_doc_str(doc, n, &text, err);
+        if (r == 0 && st_volume_ask_read(text, &ask, &why) < 0)
+            r = st_doc_fail(doc, n, err, why.code, "%s", why.msg);
+    }
+    return r;
+}
+
 static int check_run(const st_doc *doc, const st_doc_node *map, const st_submit_doc *d, st_err *err)
 {
     static const char *const networks[] = {"none", "host", "tenant", NULL};
@@ -224,6 +246,8 @@ static int check_run(const st_doc *doc, const st_doc_node *map, const st_submit_
         r = check_signal(doc, map, "notify_signal", err);
     if (r == 0 && d->secrets)
         r = check_secrets(doc, d->secrets, err);
+    if (r == 0 && d->volumes)
+        r = check_volumes(doc, d->volumes, err);
     if (r == 0 && d->labels)
         r = st_spec_labels(doc, d->labels, err);
     if (r == 0 && d->sim)

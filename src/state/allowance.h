@@ -34,6 +34,9 @@
     X(ST_AL_SECRETS, "secrets", 1000, -1, "secrets")                                         \
     X(ST_AL_SERVICES, "services", 1000, -1, "services")                                      \
     X(ST_AL_NOTICES, "notices", 100, -1, "notices by webhook or mail")                       \
+    X(ST_AL_VOLUMES, "volumes", 1000, -1, "volumes")                                         \
+    X(ST_AL_VOLUME_BYTES, "volume_bytes", INT64_C(16) << 40, -1,                             \
+      "bytes that its volumes may get")                                                      \
     X(ST_AL_VIEWS, "views", 5000, -1, "saved views of the console")                          \
     X(ST_AL_KEYS, "idempotency_keys", 100000, -1, "idempotency keys of two days")            \
     X(ST_AL_STREAMS, "streams", 256, -1, "open event streams")                               \

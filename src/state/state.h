@@ -18,6 +18,7 @@
 #include "state/images.h"
 #include "state/lanes.h"
 #include "state/tally.h"
+#include "state/volumes.h"
 #include "vault/vault.h"
 
 #define ST_RESTORE_TABLE(X)          \
@@ -135,6 +136,7 @@ struct st_control {
     st_core *core;
     st_directory *dir;
     st_images *images;
+    st_volumes *volumes;
     st_classes *classes;
     st_allowance *allowance;
     st_billing *billing;          /* billing/billing.h */

@@ -108,6 +108,9 @@
     X("notice_keep", ST_F_DURATION, notice_keep_ms, "1d", 1000, 0, "how long one is tried")       \
     X("backup_dir", ST_F_TEXT, backup_dir, "none", 0, 0,                                          \
       "directory for stint admin backup (default: backups beside the store)")                     \
+    X("volumes", ST_F_TEXT, volumes, "none", 0, 0,                                                \
+      "directory of the volumes, where agents have it too (--volumes; default: volumes beside "   \
+      "the store)")                                                                               \
     X("secrets_key", ST_F_TEXT, secrets_key, "none", 0, 0,                                        \
       "file of the key that encrypts secrets and environments (default: secrets.key beside the "  \
       "store)")

@@ -33,6 +33,7 @@ struct st_serve {
     st_engine *native; /* the part of it with agents; NULL */
     st_logs *logs;
     st_strbuf backups; /* where copies of the store go */
+    st_strbuf volumes; /* where volumes are */
     st_strbuf spool;   /* where long answers are kept until they are sent */
     st_control *control;
     st_api *api;
@@ -322,6 +323,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
     serve->clock = st_clock_new(clock_jumped, serve);
     r = open_logs(serve, err);
     place_of(serve, config->backup_dir, "backups", &serve->backups);
+    place_of(serve, config->volumes, "volumes", &serve->volumes);
     place_of(serve, NULL, ".", &serve->spool);
     if (r == 0)
         r = make_engine(serve, err);
@@ -382,6 +384,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
             .logs = serve->logs,
             .log_keep_ms = config->log_keep_ms,
             .backup_dir = st_strbuf_str(&serve->backups),
+            .volumes_dir = st_strbuf_str(&serve->volumes),
             .spool_dir = st_strbuf_str(&serve->spool),
             .admin_uid = getuid(),
             .http = {.connections_max = (int)config->connections,
@@ -643,6 +646,7 @@ void st_serve_free(st_serve *serve)
         serve->engine->ops->free(serve->engine);
     st_logs_free(serve->logs);
     st_strbuf_done(&serve->backups);
+    st_strbuf_done(&serve->volumes);
     st_strbuf_done(&serve->spool);
     st_courier_free(serve->courier);
     st_clock_free(serve->clock);

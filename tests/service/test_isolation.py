@@ -17,6 +17,7 @@ What is outside a caller's subtree must answer as what never was: same status, s
 sentence but for the name that was asked for.
 """
 
+import hashlib
 import os
 import re
 import sys
@@ -455,6 +456,9 @@ REMOVE_SECRET = table("mine own sub sibling parent unknown", """
     expired 401 401 401 401 401 401
 """)
 
+# Volumes: what is in one is for those who could read it with a job, so not for who only looks.
+REMOVE_FILE = {cell: 204 if status == 200 else status for cell, status in PUT_SECRET.items()}
+
 # Every operation: how its address and body follow from the place, and its table.
 ROWS = [
     ("GET", "/healthz", None, OPEN),
@@ -670,6 +674,14 @@ ROWS += [
     ("PUT", "/v1/accounts/{name}/secrets/{key}", "new_secret", PUT_SECRET),
     ("DELETE", "/v1/accounts/{name}/secrets/{key}", "secret", REMOVE_SECRET),
     ("POST", "/v1/admin/rotate-secrets-key", None, OWNER_ONLY),
+    ("GET", "/v1/accounts/{name}/volumes", "account", SEE),
+    ("GET", "/v1/accounts/{name}/volumes/{key}", "volume_look", SEE),
+    ("PUT", "/v1/accounts/{name}/volumes/{key}", "new_volume", PUT_SECRET),
+    ("DELETE", "/v1/accounts/{name}/volumes/{key}", "volume", REMOVE_SECRET),
+    ("GET", "/v1/accounts/{name}/volumes/{key}/files", "volume_file", PUT_SECRET),
+    ("DELETE", "/v1/accounts/{name}/volumes/{key}/files", "volume_file", REMOVE_FILE),
+    ("GET", "/v1/accounts/{name}/volumes/{key}/bytes", "volume_file", PUT_SECRET),
+    ("PUT", "/v1/accounts/{name}/volumes/{key}/bytes", "volume_bytes", PUT_SECRET),
 ]
 
 # What a service tells of itself: by those who may call it.
@@ -696,6 +708,7 @@ ROWS += [
 NOTICES = "notice_hosts: 127.0.0.1:9\n"
 NOTICE = {"webhook": "https://127.0.0.1:9/x"}
 
+FILE = "?path=f&upload=1&size=1&digest=" + hashlib.sha256(b"x").hexdigest()
 PARTY = {"name": "Somebody", "address": "somewhere"}
 BODIES = {
     ("PUT", "/v1/accounts/{name}/billing"): PARTY,
@@ -933,6 +946,21 @@ class World:
             if how == "notice" and place != "unknown":
                 who = self.clients[role] if place == "mine" else self.owner
                 who.call("PUT", f"/v1/accounts/{name}/notices/{key}", NOTICE)
+        elif how in ("new_volume", "volume", "volume_look", "volume_file", "volume_bytes"):
+            name = "own" if place == "mine" else name
+            key = self.fresh("key")
+            body = {"size": "1Gi"} if how == "new_volume" else None
+            path = path.replace("{key}", key)
+            stands = f"/v1/accounts/{name}/volumes/{key}"
+            if how != "new_volume" and place != "unknown":
+                who = self.clients[role] if place == "mine" else self.owner
+                who.call("PUT", stands, {"size": "1Gi"})
+            if how == "volume_file" and place != "unknown":
+                self.owner.call("PUT", stands + "/bytes" + FILE, b"x")
+            if how == "volume_file":
+                path += "?path=f"
+            if how == "volume_bytes":
+                path, body = path + FILE, "x"
         elif how == "backup":
             body = {"file": self.fresh("copy")}
         elif how == "new_service":

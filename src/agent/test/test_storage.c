@@ -96,12 +96,12 @@ static void limits_and_reasons(void **state)
     (void)state;
     assert_int_equal(limit.bytes, INT64_C(1) << 30);
     assert_int_equal(limit.files, 65536);
-    assert_false(st_storage_over(&use, &limit, why));
+    assert_false(st_storage_over("its account's /data on this node", &use, &limit, why));
     use.bytes++;
-    assert_true(st_storage_over(&use, &limit, why));
+    assert_true(st_storage_over("its account's /data on this node", &use, &limit, why));
     assert_string_equal(why, "its account's /data on this node holds 1025Mi, at most 1Gi");
     use = (st_storage){.files = 65537};
-    assert_true(st_storage_over(&use, &limit, why));
+    assert_true(st_storage_over("its account's /data on this node", &use, &limit, why));
     assert_string_equal(why, "its account's /data on this node holds 65537 files, at most 65536");
     assert_int_equal(st_storage_limit("/tmp", 1).files, 10000);
     assert_true(st_storage_limit("/tmp", 0).bytes > 0);
