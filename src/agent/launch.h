@@ -7,6 +7,7 @@
 
 #include "agent/exec.h"
 #include "base/arena.h"
+#include "model/volume.h"
 
 /* Everything in *ret is the arena's or the list's. */
 int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *launch, int64_t now_ms,
@@ -21,6 +22,17 @@ int st_launch_allowed(const st_order *order, st_err *err);
 
 /* The CPU it may use; 0: not said. */
 int64_t st_launch_cpu_m(const st_order *order);
+
+/* The folder that a job came with, to be made from what its submit brought. */
+typedef struct st_folder {
+    const char *dir;             /* of volumes */
+    const char *space, *brought; /* folders in it (model/volume.h) */
+    const char *job, *tree;
+    int64_t uid, gid; /* whose it will be */
+} st_folder;
+
+/* In a worker: it may take long. Nothing to do where it is there. */
+int st_folder_make(const st_folder *folder, st_err *err);
 
 /* The volumes of a job and their groups, behind what is mounted already; `dir` NULL: the node has none. */
 int st_launch_volumes(st_arena *arena, const json_t *job, const char *dir, st_run_spec *spec,

@@ -198,6 +198,7 @@ static void tick(void *ctx)
     st_hub_check(api->hub, now);
     st_sessions_sweep(api->sessions, now);
     st_api_zones_follow(api, now);
+    st_api_folders_tidy(api, now);
     if (!api->options.logs || api->options.log_keep_ms <= 0 ||
         now - atomic_load(&api->pruned_ms) < PRUNE_MS)
         return;

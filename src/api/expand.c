@@ -75,6 +75,8 @@ static int check_volumes(const st_expansion *x, const st_doc *doc, const st_doc_
     const st_doc_node *node = st_doc_get(map, "volumes");
     st_err why = {0};
 
+    if (!node)
+        node = st_doc_get(map, "with");
     if (!node ||
         st_volumes_admit(st_control_volumes(x->api->control), spec->account, text, &why) == 0)
         return 0;

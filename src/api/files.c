@@ -36,6 +36,11 @@ const st_query_row st_files_query[] = {
      .about = "name of an upload to this path: `uploaded` says how many bytes have arrived"},
     {0},
 };
+const st_query_row st_job_files_query[] = {
+    {.name = "path", .type = ST_QUERY_TEXT, .about = "file or folder (default: all of it)"},
+    {.name = "after", .type = ST_QUERY_TEXT, .about = "`next` of the previous page"},
+    {0},
+};
 const st_query_row st_file_query[] = {
     {.name = "path", .type = ST_QUERY_TEXT, .about = "file or empty folder of the volume"},
     {0},
@@ -61,18 +66,9 @@ const st_query_row st_put_bytes_query[] = {
     {0},
 };
 
-typedef struct visit {
-    st_api *api;
-    st_call *call;
-    st_volume volume;
-    int (*fn)(struct visit *v, int root, st_err *err);
-    char path[ST_BENEATH_PATH_MAX];
-    int64_t token;
-} visit;
-
 static void run_visit(void *arg)
 {
-    visit *v = arg;
+    st_visit *v = arg;
     const st_api *api = v->api;
     st_err err = {0};
     int root = -1, r = 0;
@@ -80,6 +76,8 @@ static void run_visit(void *arg)
     if (!st_directory_opens(api->dir, v->token, api->options.clock(api->options.ctx)))
         r = st_fail(&err, ST_EAUTH,
                     "this token is not valid any more: it has expired or was revoked");
+    if (r == 0 && v->owner > 0)
+        r = st_api_space_make(v->api, v->volume.id, v->owner, &err);
     if (r == 0)
         r = st_api_volume_root(v->api, v->volume.id, &root, &err);
     if (r == 0)
@@ -91,44 +89,81 @@ static void run_visit(void *arg)
     free(v);
 }
 
-/* What is in a volume is for those who could read it with a job. */
-static int may_touch(const visit *v, st_err *err)
+void st_api_visit(const st_visit *visit)
 {
-    const st_identity *who = st_api_who(v->call);
+    st_visit *v = st_xcalloc(1, sizeof *v);
+    st_err err;
 
-    if (who->role == ST_ROLE_MEMBER && strcmp(who->account, v->volume.account) != 0)
-        return st_fail(err, ST_EPERM,
-                       "your token reads and writes volumes of account %s, not of %s", who->account,
-                       v->volume.account);
-    return 0;
-}
-
-static void begin(st_call *call, st_api *api, int (*fn)(visit *v, int root, st_err *err))
-{
-    visit *v = st_xcalloc(1, sizeof *v);
-    const char *path = st_call_query(call, "path");
-    st_err err = {0};
-    int r;
-
-    *v = (visit){.api = api, .call = call, .fn = fn, .token = st_api_who(call)->token};
-    if (!st_api_volume_find(api, call, &v->volume)) {
-        free(v);
-        return;
-    }
-    r = may_touch(v, &err);
-    if (r == 0)
-        r = st_beneath_path(path ? path : "", v->path, &err);
-    if (r < 0) {
-        st_call_fail(call, &err);
-        free(v);
-        return;
-    }
-    st_call_defer(call);
-    if (st_work_run(api->files, run_visit, v))
+    *v = *visit;
+    v->token = st_api_who(v->call)->token;
+    st_call_defer(v->call);
+    if (st_work_run(v->api->files, run_visit, v))
         return;
     st_fail(&err, ST_EDOWN, "many files are being moved just now; try again in a moment");
-    st_call_fail(call, &err);
+    st_call_fail(v->call, &err);
     free(v);
+}
+
+/* What is in a volume is for those who could read it with a job. */
+bool st_api_may_touch(st_call *call, const char *account)
+{
+    const st_identity *who = st_api_who(call);
+    st_err err;
+
+    if (who->role != ST_ROLE_MEMBER || strcmp(who->account, account) == 0)
+        return true;
+    st_fail(&err, ST_EPERM, "your token reads and writes files of account %s, not of %s",
+            who->account, account);
+    st_call_fail(call, &err);
+    return false;
+}
+
+/* Beneath `below`, which the caller does not see; "": the whole volume. */
+static void begin(st_visit *v, const char *below)
+{
+    const char *path = st_call_query(v->call, "path");
+    char said[ST_BENEATH_PATH_MAX];
+    st_err err = {0};
+    int r = st_beneath_path(path ? path : "", said, &err);
+
+    v->shown = *below ? strlen(below) + 1 : 0;
+    if (r == 0 && snprintf(v->path, sizeof v->path, "%s%s%s", below, *below ? "/" : "",
+                           *below && strcmp(said, ".") == 0 ? "" : said) >= (int)sizeof v->path)
+        r = st_fail(&err, ST_ELIMIT, "the path is too long");
+    if (r < 0) {
+        st_call_fail(v->call, &err);
+        return;
+    }
+    if (*below && v->path[v->shown] == '\0')
+        v->path[v->shown - 1] = '\0'; /* the folder itself */
+    st_api_visit(v);
+}
+
+static void begin_volume(st_call *call, st_api *api, int (*fn)(st_visit *v, int root, st_err *err))
+{
+    st_visit v = {.api = api, .call = call, .fn = fn};
+
+    if (st_api_volume_find(api, call, &v.volume) && st_api_may_touch(call, v.volume.account))
+        begin(&v, "");
+}
+
+/* What is left of a job's folder. */
+static void begin_job(st_call *call, st_api *api, int (*fn)(st_visit *v, int root, st_err *err))
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    st_visit v = {.api = api, .call = call, .fn = fn};
+    st_job_row row;
+    uint64_t id;
+
+    if (!st_api_find_job(api, call, arena, &id, &row) || !st_api_may_touch(call, row.account))
+        return;
+    v.owner = st_directory_serial(api->dir, row.account);
+    if (v.owner <= 0) {
+        st_api_no_such(call, "job", st_call_param(call, "id"));
+        return;
+    }
+    st_space_id(ST_SPACE_JOBS, v.owner, v.volume.id);
+    begin(&v, st_call_param(call, "id"));
 }
 
 /* ---- listing ------------------------------------------------------------------------------------- */
@@ -164,7 +199,8 @@ static void add_entry(void *ctx, const st_beneath_entry *e)
 }
 
 /* The file that an upload goes into, beside its place. */
-static int part_of(const visit *v, const char *upload, char ret[ST_BENEATH_PATH_MAX], st_err *err)
+static int part_of(const st_visit *v, const char *upload, char ret[ST_BENEATH_PATH_MAX],
+                   st_err *err)
 {
     const char *slash = strrchr(v->path, '/');
     int n = slash ? (int)(slash - v->path) + 1 : 0;
@@ -182,7 +218,32 @@ static int part_of(const visit *v, const char *upload, char ret[ST_BENEATH_PATH_
     return 0;
 }
 
-static int put_folder(const visit *v, int fd, st_strbuf *out, st_err *err)
+/* What the path names. Of a job, it is told whether it has a folder at all. */
+static int open_it(const st_visit *v, int root, int *ret_fd, struct stat *ret, st_err *err)
+{
+    const char *job = v->owner > 0 ? st_call_param(v->call, "id") : NULL;
+    char q[ST_QUOTE_MAX];
+    st_err why = {0};
+    int r = st_beneath_open(root, v->path, ret_fd, ret, &why);
+
+    if (r == 0)
+        return 0;
+    if (job && r == -ST_ENOENT) {
+        struct stat s;
+        int fd;
+
+        if (strlen(v->path) < v->shown || st_beneath_open(root, job, &fd, &s, NULL) < 0)
+            return st_fail(err, ST_ESTATE,
+                           "job %s has no folder: it came with none (stint submit --with DIR), has "
+                           "not started, or was over for long",
+                           job);
+        close(fd);
+        return st_fail(err, ST_ENOENT, "there is no file %s", st_quote(q, v->path + v->shown));
+    }
+    return st_fail(err, why.code, "%s", why.msg);
+}
+
+static int put_folder(const st_visit *v, int fd, st_strbuf *out, st_err *err)
 {
     entries l = {.out = out};
     bool more = false;
@@ -199,9 +260,9 @@ static int put_folder(const visit *v, int fd, st_strbuf *out, st_err *err)
     return r;
 }
 
-static int list(visit *v, int root, st_err *err)
+static int list(st_visit *v, int root, st_err *err)
 {
-    const char *upload = st_call_query(v->call, "upload");
+    const char *upload = v->owner > 0 ? NULL : st_call_query(v->call, "upload");
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
     char part[ST_BENEATH_PATH_MAX];
     struct stat s = {0}, p = {0};
@@ -210,11 +271,12 @@ static int list(visit *v, int root, st_err *err)
     r = upload ? part_of(v, upload, part, err) : 0;
     if (r < 0)
         return r;
-    r = st_beneath_open(root, v->path, &fd, &s, err);
+    r = open_it(v, root, &fd, &s, err);
     if (r < 0 && !(upload && r == -ST_ENOENT))
         return r;
     st_strbuf_addc(&out, '{');
-    st_out_text(&out, "path", strcmp(v->path, ".") == 0 ? "" : v->path);
+    st_out_text(&out, "path",
+                strcmp(v->path, ".") == 0 || strlen(v->path) < v->shown ? "" : v->path + v->shown);
     r = 0;
     if (fd < 0) {
         st_out_text(&out, "kind", "none");
@@ -244,10 +306,10 @@ static int list(visit *v, int root, st_err *err)
 
 void st_api_files_list(st_call *call, void *ctx)
 {
-    begin(call, ctx, list);
+    begin_volume(call, ctx, list);
 }
 
-static int remove_it(visit *v, int root, st_err *err)
+static int remove_it(st_visit *v, int root, st_err *err)
 {
     int r = st_beneath_unlink(root, v->path, err);
 
@@ -256,9 +318,14 @@ static int remove_it(visit *v, int root, st_err *err)
     return r;
 }
 
+void st_api_job_files(st_call *call, void *ctx)
+{
+    begin_job(call, ctx, list);
+}
+
 void st_api_file_remove(st_call *call, void *ctx)
 {
-    begin(call, ctx, remove_it);
+    begin_volume(call, ctx, remove_it);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------- */
@@ -271,7 +338,7 @@ static void digest_of(const void *bytes, size_t n, char ret[2 * crypto_hash_sha2
     sodium_bin2hex(ret, 2 * crypto_hash_sha256_BYTES + 1, sum, sizeof sum);
 }
 
-static int read_piece(visit *v, int root, st_err *err)
+static int read_piece(st_visit *v, int root, st_err *err)
 {
     int64_t offset = ST_MAX(st_call_query_int(v->call, "offset", 0), 0);
     int64_t length = st_call_query_int(v->call, "length", PIECE_MAX);
@@ -279,7 +346,7 @@ static int read_piece(visit *v, int root, st_err *err)
     struct stat s;
     char *bytes;
     size_t n = 0;
-    int fd, r = st_beneath_open(root, v->path, &fd, &s, err);
+    int fd = -1, r = open_it(v, root, &fd, &s, err);
 
     if (r == 0 && S_ISDIR(s.st_mode)) {
         close(fd);
@@ -315,7 +382,12 @@ static int read_piece(visit *v, int root, st_err *err)
 
 void st_api_bytes_get(st_call *call, void *ctx)
 {
-    begin(call, ctx, read_piece);
+    begin_volume(call, ctx, read_piece);
+}
+
+void st_api_job_bytes(st_call *call, void *ctx)
+{
+    begin_job(call, ctx, read_piece);
 }
 
 /* ---- writing ------------------------------------------------------------------------------------- */
@@ -326,7 +398,7 @@ typedef struct piece {
     int64_t offset, size;
 } piece;
 
-static int read_asked(const visit *v, piece *ret, st_err *err)
+static int read_asked(const st_visit *v, piece *ret, st_err *err)
 {
     piece p = {.offset = st_call_query_int(v->call, "offset", 0),
                .size = st_call_query_int(v->call, "size", -1)};
@@ -349,7 +421,7 @@ static int read_asked(const visit *v, piece *ret, st_err *err)
 }
 
 /* Whether what is to come has room, of bytes and of files. */
-static int check_room(const visit *v, int root, const piece *p, st_err *err)
+static int check_room(const st_visit *v, int root, const piece *p, st_err *err)
 {
     const st_api *api = v->api;
     int64_t limit = v->volume.size_mib << 20, most = st_volume_files_max(v->volume.size_mib);
@@ -391,7 +463,7 @@ static int write_all(int fd, const piece *p, st_err *err)
 }
 
 /* It was all there, and is on the disk before it has its name. */
-static int finish(const visit *v, int root, int fd, const char *part, st_err *err)
+static int finish(const st_visit *v, int root, int fd, const char *part, st_err *err)
 {
     bool run = st_call_query_bool(v->call, "run", false);
 
@@ -402,7 +474,7 @@ static int finish(const visit *v, int root, int fd, const char *part, st_err *er
     return st_beneath_rename(root, part, v->path, err);
 }
 
-static int write_piece(visit *v, int root, st_err *err)
+static int write_piece(st_visit *v, int root, st_err *err)
 {
     const char *upload = st_call_query(v->call, "upload");
     char part[ST_BENEATH_PATH_MAX];
@@ -446,5 +518,5 @@ static int write_piece(visit *v, int root, st_err *err)
 
 void st_api_bytes_put(st_call *call, void *ctx)
 {
-    begin(call, ctx, write_piece);
+    begin_volume(call, ctx, write_piece);
 }

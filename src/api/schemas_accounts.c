@@ -215,6 +215,23 @@ const st_schema st_schemas_accounts[] = {
      "\"required\": [\"name\", \"kind\", \"bytes\"]}}, \"next\": {\"type\": [\"string\", "
      "\"null\"]}}, \"required\": [\"path\", \"kind\"]}"},
     {"Bytes", "{\"type\": \"string\", \"description\": \"any bytes\"}"},
+    {"ChunksKept", "{\"type\": \"object\", \"properties\": {\"kept\": {\"type\": \"integer\"}}, "
+                   "\"required\": [\"kept\"]}"},
+    {"FolderSpec",
+     "{\"type\": \"object\", \"properties\": {\"files\": {\"type\": \"array\", \"maxItems\": "
+     "20000, "
+     "\"items\": {\"type\": \"object\", \"properties\": {\"path\": {\"type\": \"string\"}, "
+     "\"size\": "
+     "{\"type\": \"integer\"}, \"run\": {\"type\": \"boolean\"}, \"chunks\": {\"type\": \"array\", "
+     "\"items\": {\"type\": \"string\", \"description\": \"SHA-256 in hex of each 512 KiB\"}}}, "
+     "\"required\": [\"path\", \"size\", \"chunks\"], \"additionalProperties\": false}}, "
+     "\"folders\": {\"type\": \"array\", \"maxItems\": 20000, \"items\": {\"type\": \"string\"}}}, "
+     "\"required\": [\"files\"], \"additionalProperties\": false}"},
+    {"Folder",
+     "{\"type\": \"object\", \"properties\": {\"folder\": {\"type\": [\"string\", \"null\"], "
+     "\"description\": \"what jobs say as `with`; null: chunks are missing\"}, \"missing\": "
+     "{\"type\": \"array\", \"items\": {\"type\": \"string\"}}}, \"required\": [\"folder\", "
+     "\"missing\"]}"},
     {"Uploaded", "{\"type\": \"object\", \"properties\": {\"next\": {\"type\": \"integer\"}, "
                  "\"done\": {\"type\": \"boolean\"}}, \"required\": [\"next\", \"done\"]}"},
     {"SecretList",

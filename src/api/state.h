@@ -38,6 +38,7 @@ struct st_api {
     st_rules *rules;
     st_park *park;
     atomic_int_fast64_t zoned_ms;  /* when bookings were last held against zone data */
+    atomic_int_fast64_t tidied_ms; /* likewise folders of jobs */
     atomic_int_fast64_t pruned_ms; /* when old logs were last looked for */
     st_work *lists;                /* that are read from the store */
     st_work *bodies;               /* of batches, that are read */
@@ -280,6 +281,7 @@ st_handler st_api_images_list, st_api_image_get, st_api_image_put, st_api_image_
 st_handler st_api_rules_list, st_api_rule_put, st_api_rule_remove, st_api_rule_check;
 st_handler st_api_array_get, st_api_array_cancel;
 st_handler st_api_volumes_list, st_api_volume_get, st_api_volume_put, st_api_volume_remove;
+st_handler st_api_chunks_put, st_api_folder_make, st_api_job_files, st_api_job_bytes;
 st_handler st_api_files_list, st_api_bytes_get, st_api_bytes_put, st_api_file_remove;
 st_handler st_api_secrets_list, st_api_secret_put, st_api_secret_remove, st_api_secrets_rotate;
 st_handler st_api_notices_list, st_api_notice_get, st_api_notice_add, st_api_notice_remove,

@@ -62,6 +62,18 @@ int st_api_volume_root(st_api *api, const char *id, int *ret_fd, st_err *err)
                             err ? err->msg : "");
 }
 
+int st_api_space_make(st_api *api, const char *id, int64_t owner, st_err *err)
+{
+    int tree = -1, r = tree_root(api, &tree, err);
+    st_err why = {0};
+
+    if (r < 0)
+        return r;
+    r = st_beneath_make(tree, id, ST_TENANT_ID_FIRST + owner, &why);
+    close(tree);
+    return r == 0 || r == -ST_EEXIST ? 0 : st_fail(err, why.code, "%s", why.msg);
+}
+
 static int make_folder(const st_api *api, st_volume *v, st_err *err)
 {
     unsigned char bytes[8];
@@ -70,6 +82,7 @@ static int make_folder(const st_api *api, st_volume *v, st_err *err)
     if (r < 0)
         return r;
     randombytes_buf(bytes, sizeof bytes);
+    bytes[0] &= 0x7f; /* others are no volumes (st_space_id) */
     sodium_bin2hex(v->id, sizeof v->id, bytes, sizeof bytes);
     r = st_beneath_make(tree, v->id, ST_TENANT_ID_FIRST + v->owner, err);
     close(tree);
@@ -350,6 +363,8 @@ static int read_change(change *c, st_err *err)
         return st_fail(err, ST_EINVAL,
                        "%s cannot be the name of a volume: 1 to %d letters, digits, ., - and _",
                        st_quote(q, name), ST_VOLUME_NAME_MAX);
+    if (!c->cmd.remove && st_volume_like_job(name))
+        return st_fail(err, ST_EINVAL, "%s looks like the id of a job; choose another name", name);
     memcpy(c->cmd.volume.account, account, strlen(account) + 1);
     memcpy(c->cmd.volume.name, name, strlen(name) + 1);
     if (c->cmd.remove)

@@ -1,5 +1,5 @@
 /*
- * `stint cp`: files between this machine and volumes, a piece at a time. Each piece is checked by its digest. What was broken off
+ * `stint cp`: files between this machine and volumes or folders of jobs, a piece at a time. Each piece is checked by its digest. What was broken off
  * goes on where it stood: an upload is called after its file's name, size and time, a download after the version of what it
  * reads, so that pieces of two versions never meet.
  */
@@ -17,6 +17,7 @@
 #include "base/names.h"
 #include "base/quote.h"
 #include "base/vec.h"
+#include "cli/admin_doc.h"
 #include "cli/progress.h"
 #include "cli/view.h"
 #include "cli/volume.h"
@@ -510,14 +511,26 @@ int st_cli_cp(st_cli *cli, int argc, char **argv, st_err *err)
     down = remote(argv[1], from);
     up = remote(argv[2], to);
     if (!down == !up)
-        return st_fail(err, ST_EINVAL,
-                       "one of the two is in a volume, VOLUME:PATH, and the other is here");
+        return st_fail(
+            err, ST_EINVAL,
+            "one of the two is in a volume or a job's folder, NAME:PATH, and the other is here");
     r = st_client_open(cli->errors, &c.client, err);
     if (r == 0)
-        r = st_volume_account(c.client, f.account, &account, err);
+        r = st_volume_like_job(down ? from : to)
+                ? 0
+                : st_volume_account(c.client, f.account, &account, err);
     if (r < 0)
         return r;
-    st_volume_route(&c.route, account, down ? from : to);
+    if (st_volume_like_job(down ? from : to)) {
+        st_admin_path(&c.route, "jobs", down ? from : to);
+        if (!down)
+            r = st_fail(err, ST_EINVAL,
+                        "the folder of job %s can be read, not written; use a volume", to);
+    } else {
+        st_volume_route(&c.route, account, down ? from : to);
+    }
+    if (r < 0)
+        return r;
     r = down ? plan_down(&c, down, argv[2], err) : plan_up(&c, argv[1], up, err);
     st_progress_begin(&c.bar, cli->errors, "copying");
     for (size_t i = 0; r == 0 && i < c.items.n; i++)

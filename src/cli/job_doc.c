@@ -50,8 +50,13 @@
               "ask the scheduler what would happen; submit nothing"),                           \
         OTHER("print", 0, ST_CLI_FLAG, print, NULL, "print the job document; submit nothing")
 
+#define WITH_ROW                                     \
+    OTHER("with", 'W', ST_CLI_STRING, folder, "DIR", \
+          "folder that comes with the job, at /work; .stintignore names what stays here")
+
 const st_cli_row st_cli_submit_options[] = {
     COMMON_ROWS,
+    WITH_ROW,
     OTHER("array", 0, ST_CLI_STRING, array, "N|FIRST-LAST",
           "submit N jobs, or one per index (variable STINT_ARRAY_INDEX)"),
     OTHER("wait", 'w', ST_CLI_FLAG, wait, NULL, "wait until the job ends and exit with its status"),
@@ -63,7 +68,7 @@ const st_cli_row st_cli_submit_options[] = {
     {option, 0, ST_CLI_STRING, offsetof(st_service_flags, field), value, about, 0, 0},
 const st_cli_row st_cli_service_options[] = {ST_SERVICE_FLAGS(SERVICE_ROW) COMMON_ROWS, {0}};
 
-const st_cli_row st_cli_run_options[] = {COMMON_ROWS, {0}};
+const st_cli_row st_cli_run_options[] = {COMMON_ROWS, WITH_ROW, {0}};
 
 const st_cli_row st_cli_whatif_options[] = {
     COMMON_ROWS,

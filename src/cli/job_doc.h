@@ -96,6 +96,8 @@
       "secrets as files /run/stint/secrets/NAME; {secret: SECRET, as: env} also sets a variable")  \
     X("volumes", "[NAME:/PATH[:ro], ...]",                                                         \
       "volumes of your account, and shared ones from above, at these paths")                       \
+    X("with", "DIGEST",                                                                            \
+      "folder that the job comes with, at /work; stint submit --with DIR brings it")               \
     X("array", "N, FIRST-LAST or {count: N}",                                                      \
       "submit one job per index (variable STINT_ARRAY_INDEX)")                                     \
     X("labels", "{NAME: VALUE}", "labels, shown with the job")                                     \
@@ -110,6 +112,7 @@ typedef struct st_job_flags {
     const char *accounts;                             /* of `whatif` */
     st_cli_words env, secrets, volumes, labels, with; /* the last of `whatif` */
     const char *array;
+    const char *folder; /* that it comes with */
     bool latency_critical, hard_share, hard, dry_run, print, wait;
     st_cli_format format;
 } st_job_flags;

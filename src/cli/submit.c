@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "cli/job_doc.h"
 #include "cli/jobs.h"
+#include "cli/volume.h"
+#include "cli/with.h"
 
 #define DUMP       (JSON_REAL_PRECISION(6) | JSON_PRESERVE_ORDER)
 #define DUMP_LINES (DUMP | JSON_INDENT(1))
@@ -210,6 +212,24 @@ static bool has_work(const json_t *doc)
     return false;
 }
 
+/* For the account that the job is for; what a dry run asks for need not be there. */
+static int bring(st_cli *cli, st_client *client, const st_job_flags *f, json_t *doc, st_err *err)
+{
+    const char *account = json_string_value(json_object_get(doc, "account"));
+    ST_CLEANUP(st_freep) char *whose = NULL;
+    char digest[65];
+    int r;
+
+    if (json_object_get(doc, "jobs"))
+        return st_fail(err, ST_EINVAL, "--with is for one job or an array, not for a file of jobs");
+    r = st_volume_account(client, account, &whose, err);
+    if (r == 0)
+        r = st_with_bring(cli, client, whose, f->folder, digest, err);
+    if (r == 0)
+        json_object_set_new(doc, "with", json_string(digest));
+    return r;
+}
+
 static int submit(st_cli *cli, int argc, char **argv, const st_cli_row *options, bool follow,
                   st_err *err)
 {
@@ -224,7 +244,6 @@ static int submit(st_cli *cli, int argc, char **argv, const st_cli_row *options,
         r = st_job_doc(&f, n, argv + 1, &doc, err);
     if (r < 0)
         return r;
-    l.body = json_dumps(doc, DUMP_LINES);
     many = json_object_get(doc, "jobs") != NULL;
     if (f.print)
         print_doc(cli, doc);
@@ -235,6 +254,9 @@ static int submit(st_cli *cli, int argc, char **argv, const st_cli_row *options,
                     argv[0], argv[0]);
     else
         r = st_client_open(cli->errors, &client, err);
+    if (r == 0 && f.folder && client)
+        r = bring(cli, client, &f, doc, err);
+    l.body = json_dumps(doc, DUMP_LINES);
     if (r < 0 || f.print)
         ;
     else if (many && follow)

@@ -138,10 +138,12 @@ const st_cli_verb st_cli_verbs[] = {
     {"notice", "Be told by webhook or mail what jobs, budgets and bookings do", "COMMAND ...",
      .sub = st_cli_notice_verbs},
     {"volume", "Manage volumes, which jobs share", "COMMAND ...", .sub = st_cli_volume_verbs},
-    {"cp", "Copy files to and from volumes", "[OPTION...] SOURCE TARGET",
-     "What is in a volume is VOLUME:PATH; a local name with a colon is written ./NAME. A copy "
-     "that\n"
-     "was broken off goes on where it stood, and every piece is checked.\n",
+    {"cp", "Copy files to and from volumes, and from the folders of jobs",
+     "[OPTION...] SOURCE TARGET",
+     "What is in a volume is VOLUME:PATH, what a job that came with a folder has is JOB:PATH; a\n"
+     "local name with a colon is written ./NAME. A copy that was broken off goes on where it "
+     "stood,\n"
+     "and every piece is checked.\n",
      .fn = st_cli_cp, .options = st_cli_cp_options,
      .example = "  stint cp -r ./images sets:train\n  stint cp sets:run7/model.pt .\n"},
     {"secret", "Manage the secrets of an account", "COMMAND ...", .sub = st_cli_secret_verbs},

@@ -347,6 +347,14 @@ static int order_kind(st_effect_kind kind)
     }
 }
 
+static void add_volumes(st_control *ctl, const st_live *live, const char *doc, st_strbuf *out)
+{
+    char name[ST_ID_TEXT];
+
+    st_control_id_text(ctl, live->id, name);
+    st_volumes_order(ctl->volumes, live->account, doc, name, out);
+}
+
 static void order(st_control *ctl, int kind, const st_live *live, const st_job *job,
                   const st_grant *grants, int ngrants, int64_t at_ms, int64_t until_ms)
 {
@@ -367,7 +375,7 @@ static void order(st_control *ctl, int kind, const st_live *live, const st_job *
     if (kind == ST_ENG_RUN && ctl->images)
         st_images_order(ctl->images, live->account, doc, host, &image);
     if (kind == ST_ENG_RUN && ctl->volumes)
-        st_volumes_order(ctl->volumes, live->account, doc, &volumes);
+        add_volumes(ctl, live, doc, &volumes);
     const st_engine_order o = {.kind = (st_engine_order_kind)kind,
                                .job = live->id,
                                .stay = live->stay,

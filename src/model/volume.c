@@ -3,6 +3,8 @@
  */
 #include "model/volume.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/names.h"
@@ -13,6 +15,29 @@ bool st_volume_id_ok(const char *id)
 {
     return strlen(id) == ST_VOLUME_ID_MAX - 1 &&
            strspn(id, "0123456789abcdef") == ST_VOLUME_ID_MAX - 1;
+}
+
+void st_space_id(st_space space, int64_t owner, char ret[ST_VOLUME_ID_MAX])
+{
+    snprintf(ret, ST_VOLUME_ID_MAX, "fff%c%012" PRIx64, space == ST_SPACE_JOBS ? 'f' : 'e',
+             (uint64_t)owner & UINT64_C(0xffffffffffff));
+}
+
+bool st_folder_digest_ok(const char *text)
+{
+    return strlen(text) == ST_FOLDER_DIGEST - 1 &&
+           strspn(text, "0123456789abcdef") == ST_FOLDER_DIGEST - 1;
+}
+
+void st_folder_chunk_at(const char *digest, char ret[ST_FOLDER_CHUNK_AT])
+{
+    snprintf(ret, ST_FOLDER_CHUNK_AT, "c/%.2s/%s", digest, digest);
+}
+
+bool st_volume_like_job(const char *name)
+{
+    return strlen(name) == 9 && name[0] == 'j' &&
+           strspn(name, "0123456789abcdefghijklmnopqrstuvwxyz") == 9;
 }
 
 bool st_volume_paths_meet(const char *a, const char *b)

@@ -38,5 +38,32 @@ int st_volume_path_ok(const char *path, st_err *err);
 bool st_volume_paths_meet(const char *a, const char *b);
 
 bool st_volume_id_ok(const char *id);
+/* Whether a name is of the form of a job's id, which no volume's may be: stint cp takes both. */
+bool st_volume_like_job(const char *name);
+
+/* ---- folders that come with jobs ------------------------------------------------------------- */
+
+/* Two folders of an account that are no volumes, beside them: what submits have brought, as chunks and lists of files, and a
+ * folder for each job that came with one. No volume's id begins with an f. */
+typedef enum st_space {
+    ST_SPACE_BROUGHT,
+    ST_SPACE_JOBS,
+} st_space;
+
+void st_space_id(st_space space, int64_t owner, char ret[ST_VOLUME_ID_MAX]);
+
+#define ST_FOLDER_CHUNK     ((int64_t)512 << 10) /* bytes of a chunk; the last of a file has less */
+#define ST_FOLDER_BYTES_MAX ((int64_t)1 << 30)
+#define ST_FOLDER_FILES_MAX 20000
+#define ST_FOLDER_LIST_MAX  ((int64_t)8 << 20)   /* bytes of a list of files */
+#define ST_FOLDER_DIGEST    65                   /* SHA-256 in hex, NUL */
+#define ST_FOLDER_CHUNK_AT  70                   /* "c/ab/" and the digest, NUL */
+#define ST_FOLDER_PATH      "/work"              /* where a job finds it */
+#define ST_SPACE_MIB        (INT64_C(100) << 10) /* what all folders of an account's jobs may hold */
+#define ST_BROUGHT_MIB      (INT64_C(20) << 10)  /* and what was brought for them */
+
+bool st_folder_digest_ok(const char *text);
+/* Where a chunk lies, beneath what was brought. */
+void st_folder_chunk_at(const char *digest, char ret[ST_FOLDER_CHUNK_AT]);
 
 #endif

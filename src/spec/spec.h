@@ -142,6 +142,7 @@ typedef struct st_submit_doc {
     st_job_fields asks;
     const char *name;
     const st_doc_node *command, *env, *secrets, *volumes, *labels, *sim;
+    const char *with;
     const char *script, *image, *workdir, *network, *signal, *notify_signal, *size;
     const char *comment;
     st_flow_fields flow;

@@ -37,6 +37,7 @@ static const st_field rows[] = {
     NODE_ROW("env", env),
     NODE_ROW("secrets", secrets),
     NODE_ROW("volumes", volumes),
+    TEXT_ROW("with", with),
     TEXT_ROW("image", image),
     TEXT_ROW("workdir", workdir),
     TEXT_ROW("network", network),
@@ -209,6 +210,19 @@ static int check_secrets(const st_doc *doc, const st_doc_node *map, st_err *err)
     return r;
 }
 
+static int check_with(const st_doc *doc, const st_doc_node *map, const char *with, st_err *err)
+{
+    char q[ST_QUOTE_MAX];
+
+    return st_folder_digest_ok(with)
+               ? 0
+               : st_doc_fail(
+                     doc, st_doc_get(map, "with"), err, ST_EINVAL,
+                     "%s is not the digest of a folder that was brought; stint submit --with "
+                     "DIR brings one",
+                     st_quote(q, with));
+}
+
 /* [NAME:/PATH[:ro], ...]; whether they are there is the service's to say. */
 static int check_volumes(const st_doc *doc, const st_doc_node *list, st_err *err)
 {
@@ -248,6 +262,8 @@ static int check_run(const st_doc *doc, const st_doc_node *map, const st_submit_
         r = check_secrets(doc, d->secrets, err);
     if (r == 0 && d->volumes)
         r = check_volumes(doc, d->volumes, err);
+    if (r == 0 && d->with)
+        r = check_with(doc, map, d->with, err);
     if (r == 0 && d->labels)
         r = st_spec_labels(doc, d->labels, err);
     if (r == 0 && d->sim)

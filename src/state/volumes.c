@@ -181,7 +181,9 @@ static int look_up(const st_volumes *vs, const char *account, const json_t *list
 
 static json_t *volumes_of(const char *doc, json_t **ret_root)
 {
-    *ret_root = doc && strstr(doc, "\"volumes\"") ? json_loads(doc, 0, NULL) : NULL;
+    bool has = doc && (strstr(doc, "\"volumes\"") || strstr(doc, "\"with\""));
+
+    *ret_root = has ? json_loads(doc, 0, NULL) : NULL;
     return json_object_get(*ret_root, "volumes");
 }
 
@@ -195,18 +197,48 @@ int st_volumes_admit(st_volumes *vs, const char *account, const char *doc, st_er
     pthread_mutex_lock(&vs->lock);
     r = look_up(vs, account, list, w, &n, err);
     pthread_mutex_unlock(&vs->lock);
+    for (size_t i = 0; r == 0 && json_object_get(root, "with") && i < n; i++)
+        if (st_volume_paths_meet(w[i].ask.path, ST_FOLDER_PATH))
+            r = st_fail(
+                err, ST_EINVAL,
+                "volume %s would lie in the folder that comes with the job, at " ST_FOLDER_PATH,
+                w[i].ask.name);
     json_decref(root);
     return r;
 }
 
-void st_volumes_order(st_volumes *vs, const char *account, const char *doc, st_strbuf *out)
+/* The folder that a job came with, as one of its volumes. */
+static void add_folder(const st_volumes *vs, const char *account, const char *tree, const char *job,
+                       st_strbuf *out)
+{
+    int64_t owner = st_directory_serial(vs->dir, account);
+    char jobs[ST_VOLUME_ID_MAX], brought[ST_VOLUME_ID_MAX];
+
+    st_space_id(ST_SPACE_JOBS, owner, jobs);
+    st_space_id(ST_SPACE_BROUGHT, owner, brought);
+    st_strbuf_addf(out, "{\"id\":\"%s\",\"owner\":%" PRId64 ",\"size_mib\":%" PRId64, jobs, owner,
+                   ST_SPACE_MIB);
+    st_strbuf_addf(out,
+                   ",\"write\":true,\"name\":\"of job folders\",\"path\":\"" ST_FOLDER_PATH
+                   "\",\"folder\":\"%s\",\"tree\":\"%s\",\"brought\":\"%s\"}",
+                   job, tree, brought);
+}
+
+void st_volumes_order(st_volumes *vs, const char *account, const char *doc, const char *job,
+                      st_strbuf *out)
 {
     wanted w[ST_VOLUMES_PER_JOB];
     json_t *root, *list = volumes_of(doc, &root);
+    const char *tree = json_string_value(json_object_get(root, "with"));
+    bool with = tree && st_folder_digest_ok(tree) && st_directory_serial(vs->dir, account) > 0;
     st_err why = {0};
     size_t n = 0;
 
-    if (json_array_size(list) > 0) {
+    if (json_array_size(list) == 0 && with) {
+        st_strbuf_addc(out, '[');
+        add_folder(vs, account, tree, job, out);
+        st_strbuf_addc(out, ']');
+    } else if (json_array_size(list) > 0) {
         pthread_mutex_lock(&vs->lock);
         if (look_up(vs, account, list, w, &n, &why) < 0) {
             st_strbuf_add(out, "[{\"refused\":");
@@ -221,7 +253,11 @@ void st_volumes_order(st_volumes *vs, const char *account, const char *doc, st_s
             st_quote_json(out, w[i].ask.name);
             st_strbuf_add(out, ",\"path\":");
             st_quote_json(out, w[i].ask.path);
-            st_strbuf_add(out, i + 1 < n ? "}" : "}]");
+            st_strbuf_add(out, i + 1 < n ? "}" : with ? "}," : "}]");
+        }
+        if (n > 0 && with) {
+            add_folder(vs, account, tree, job, out);
+            st_strbuf_addc(out, ']');
         }
     }
     json_decref(root);

@@ -60,8 +60,9 @@ void st_volumes_each(st_volumes *volumes, const char *account, bool shared,
 
 /* Whether a job of the account may have what its document names. */
 int st_volumes_admit(st_volumes *volumes, const char *account, const char *doc, st_err *err);
-/* For an agent: what a job's volumes are, as JSON; nothing where it names none. */
-void st_volumes_order(st_volumes *volumes, const char *account, const char *doc, st_strbuf *out);
+/* For an agent: what a job's volumes are, as JSON, and the folder that it came with; nothing where there is neither. */
+void st_volumes_order(st_volumes *volumes, const char *account, const char *doc, const char *job,
+                      st_strbuf *out);
 /* Whether a job of `account` with this document has that volume. */
 bool st_volumes_has(st_volumes *volumes, const char *account, const char *doc, const char *id);
 

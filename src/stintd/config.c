@@ -111,6 +111,8 @@
     X("volumes", ST_F_TEXT, volumes, "none", 0, 0,                                                \
       "directory of the volumes, where agents have it too (--volumes; default: volumes beside "   \
       "the store)")                                                                               \
+    X("folder_keep", ST_F_DURATION, folder_keep_ms, "30d", 0, 0,                                  \
+      "how long the folder of an ended job stays, and what submits brought (--with); 0: always")  \
     X("secrets_key", ST_F_TEXT, secrets_key, "none", 0, 0,                                        \
       "file of the key that encrypts secrets and environments (default: secrets.key beside the "  \
       "store)")
@@ -163,6 +165,7 @@ void st_config_init(st_config *config)
                           .threads = 2,
                           .body_mib = 64,
                           .snapshot_rows = 32768,
+                          .folder_keep_ms = INT64_C(30) * 86400 * 1000,
                           .billing_zone = "UTC",
                           .billing_currency = "USD",
                           .billing_cluster = "stint",

@@ -41,6 +41,7 @@ typedef struct st_config {
     const char *notice_mail, *notice_mail_login, *notice_mail_from, *notice_mail_domains;
     int64_t notice_retry_ms, notice_keep_ms;
     st_estimate_rules estimate; /* of the memory of models */
+    int64_t folder_keep_ms;
     const char *volumes;        /* NULL: volumes/ beside the store */
     const char *backup_dir;     /* NULL: backups/ beside the store */
     st_policy policy;

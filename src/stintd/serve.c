@@ -384,6 +384,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
             .logs = serve->logs,
             .log_keep_ms = config->log_keep_ms,
             .backup_dir = st_strbuf_str(&serve->backups),
+            .folder_keep_ms = config->folder_keep_ms,
             .volumes_dir = st_strbuf_str(&serve->volumes),
             .spool_dir = st_strbuf_str(&serve->spool),
             .admin_uid = getuid(),

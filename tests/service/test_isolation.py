@@ -459,6 +459,9 @@ REMOVE_SECRET = table("mine own sub sibling parent unknown", """
 # Volumes: what is in one is for those who could read it with a job, so not for who only looks.
 REMOVE_FILE = {cell: 204 if status == 200 else status for cell, status in PUT_SECRET.items()}
 
+# The folder of a job: none here came with one, so what may be read is not there.
+JOB_FILES = {cell: 409 if status == 200 else status for cell, status in PUT_SECRET.items()}
+
 # Every operation: how its address and body follow from the place, and its table.
 ROWS = [
     ("GET", "/healthz", None, OPEN),
@@ -674,6 +677,10 @@ ROWS += [
     ("PUT", "/v1/accounts/{name}/secrets/{key}", "new_secret", PUT_SECRET),
     ("DELETE", "/v1/accounts/{name}/secrets/{key}", "secret", REMOVE_SECRET),
     ("POST", "/v1/admin/rotate-secrets-key", None, OWNER_ONLY),
+    ("PUT", "/v1/accounts/{name}/chunks", "account", PUT_SECRET),
+    ("POST", "/v1/accounts/{name}/folders", "account", PUT_SECRET),
+    ("GET", "/v1/jobs/{id}/files", "job", JOB_FILES),
+    ("GET", "/v1/jobs/{id}/bytes", "job", JOB_FILES),
     ("GET", "/v1/accounts/{name}/volumes", "account", SEE),
     ("GET", "/v1/accounts/{name}/volumes/{key}", "volume_look", SEE),
     ("PUT", "/v1/accounts/{name}/volumes/{key}", "new_volume", PUT_SECRET),
@@ -713,6 +720,8 @@ PARTY = {"name": "Somebody", "address": "somewhere"}
 BODIES = {
     ("PUT", "/v1/accounts/{name}/billing"): PARTY,
     ("PUT", "/v1/issuer"): PARTY,
+    ("PUT", "/v1/accounts/{name}/chunks"): hashlib.sha256(b"x").hexdigest() + "00000001x",
+    ("POST", "/v1/accounts/{name}/folders"): {"files": []},
     ("POST", "/v1/invoices"): {"period": "1999-01"},
     ("POST", "/v1/calendar/windows"): {"from": "2026-12-01 09:00", "for": "3d", "zone": "Europe/Berlin"},
     ("PUT", "/v1/accounts/{name}/plan"): {"discount": "1%", "from": "2099-01-01"},

@@ -32,7 +32,7 @@ def get(client, path, volume="sets", account="team", what="bytes", **more):
 
 
 def folder_of(stintd):
-    [name] = [n for n in os.listdir(os.path.join(stintd.dir, "data", "volumes")) if n != "gone"]
+    [name] = [n for n in os.listdir(os.path.join(stintd.dir, "data", "volumes")) if n != "gone" and not n.startswith("fff")]
     return os.path.join(stintd.dir, "data", "volumes", name)
 
 
@@ -140,6 +140,57 @@ def room(ann):
     said(ann.call("DELETE", "/v1/accounts/team/volumes/small"), 204)
 
 
+def frame(data, said=None, length=None):
+    return ((said or digest(data)) + ("%08x" % len(data) if length is None else length)).encode() + data
+
+
+def folders(owner, ann, eve):
+    """What jobs come with: chunks and lists, brought by somebody who lies."""
+    def bring(client, body, account="team"):
+        return client.call("PUT", f"/v1/accounts/{account}/chunks", body)
+
+    def ask(client, body, account="team"):
+        return client.call("POST", f"/v1/accounts/{account}/folders", body)
+
+    good = b"print(1)"
+    said(bring(ann, frame(good) + frame(b"y") + frame(good)), 200, '"kept":3')
+    for bad in (b"x", frame(good)[:-1], frame(good, said="0" * 64), frame(good, said="../" + "0" * 61), frame(good, said="G" * 64),
+                frame(good, length="ffffffff"), frame(good, length="-0000001"), frame(good, length="00000000"), frame(b""),
+                frame(good, said=digest(good).upper()), frame(os.urandom((512 << 10) + 1))):
+        answer = bring(ann, bad)
+        check(answer.status == 400 and "chunk" in answer.text, "%r: %d %s", bad[:80], answer.status, answer.text)
+    row = {"path": "a", "size": len(good), "chunks": [digest(good)]}
+    for bad in ([], {}, {"files": 1}, {"files": [], "x": 1}, {"files": [1]}, {"files": [{}]}, {"files": [row, row]},
+                {"files": [{**row, "path": "b"}, row]}, {"files": [{**row, "size": -1}]}, {"files": [{**row, "size": 1 << 40}]},
+                {"files": [{**row, "size": 1}]}, {"files": [{**row, "chunks": []}]}, {"files": [{**row, "chunks": ["../x"]}]},
+                {"files": [{**row, "run": "yes"}]}, {"files": [{**row, "mode": 4755}]}, {"files": [], "folders": ["b", "a"]},
+                {"files": [], "folders": [1]}, {"files": [{**row, "path": "a/" * 700 + "b"}]}, {"files": [{**row, "size": 1.5}]},
+                *({"files": [{**row, "path": p}]} for p in ("", ".", "..", "../x", "/x", "a//b", "a/./b", "a/", "a\nb", "a/../../b"))):
+        answer = ask(ann, bad)
+        check(answer.status in (400, 403), "%s: %d %s", str(bad)[:80], answer.status, answer.text)
+    said(ask(ann, {"files": [{**row, "path": "%06d" % i} for i in range(20001)]}), 403, "at most 20000")
+    made = ask(ann, {"files": [row]})
+    said(made, 200, '"missing":[]')
+    check(ask(ann, {"files": [dict(reversed(row.items()))]}).json == made.json, "the same list has another name")
+    missing = digest(b"never brought")
+    check(ask(ann, {"files": [{**row, "chunks": [missing]}]}).json == {"folder": None, "missing": [missing]}, "what is missing")
+    # Whether another account has the same bytes is not told, and its folder comes with nobody else's job.
+    check(ask(eve, {"files": [row]}, "rival").json == {"folder": None, "missing": row["chunks"]}, "another's bytes are told of")
+    for answer in (bring(eve, frame(good)), ask(eve, {"files": [row]})):
+        said(answer, 404, "no account")
+    job = {"name": "with", "gpus": 0, "cpu": 1, "with": made.json["folder"], "sim": {"run": "1s"}}
+    for bad in ("x", "../" + "0" * 61, "0" * 63, "sha256:" + "0" * 64, 5, ["0" * 64], {}, "A" * 64):
+        answer = ann.call("POST", "/v1/jobs", {**job, "with": bad})
+        check(answer.status == 400, "%s: %d %s", bad, answer.status, answer.text)
+    said(ann.call("POST", "/v1/jobs", {**job, "volumes": ["sets:/work"]}), 400, "would lie in")
+    ran = ann.make("/v1/jobs", job)
+    said(ann.get(f"/v1/jobs/{ran['id']}/files"), 409, "no folder")  # nothing really ran
+    said(ann.get(f"/v1/jobs/{ran['id']}/files?path=../x"), 400)
+    said(eve.get(f"/v1/jobs/{ran['id']}/files"), 404, "no job")
+    said(eve.get(f"/v1/jobs/{ran['id']}/bytes?path=a"), 404, "no job")
+    said(ann.call("PUT", "/v1/accounts/team/volumes/" + ran["id"], {"size": "1Gi"}), 400, "looks like the id")
+
+
 def quotas(owner, ann):
     said(owner.call("PATCH", "/v1/accounts/team/service-quota", {"volumes": 2, "volume_bytes": 100 << 20}), 200)
     path = "/v1/accounts/team/volumes/"
@@ -195,11 +246,12 @@ def run(program):
         ways_out(stintd, ann)
         pieces(stintd, ann)
         room(ann)
+        folders(stintd.owner, ann, eve)
         quotas(stintd.owner, ann)
         others(program, stintd, ann, eve)
     finally:
         stintd.stop()
-    print("names, ways out, pieces, room, quotas, others")
+    print("names, ways out, pieces, room, folders, quotas, others")
 
 
 if __name__ == "__main__":
