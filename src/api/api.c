@@ -348,6 +348,7 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     api->lab = st_work_new(LABS, LABS_WAITING, LAB_NICE);
     api->files = st_work_new(MOVERS, ASKS_WAITING, ASK_NICE);
     api->fills = st_fills_new();
+    api->pulls = st_pulls_new(api);
     api->history = st_moments_new();
     api->hub = st_hub_new(api);
     const st_rules_options rules = {.types = gpu_types, .ctx = api, .estimate = options->estimate};
@@ -406,6 +407,7 @@ void st_api_free(st_api *api)
     st_work_free(api->lab);
     st_work_free(api->files);
     st_fills_free(api->fills);
+    st_pulls_free(api->pulls);
     st_moments_free(api->history);
     st_http_server_free(api->server);
     st_http_server_free(api->agents);

@@ -40,10 +40,13 @@ typedef struct st_api_options {
         spool_dir; /* where long answers are kept until they are sent; NULL: where the system has such files */
     const struct st_courier *courier;         /* where notices may go */
     const struct st_estimate_rules *estimate; /* of models; NULL: the default */
-    int64_t folder_keep_ms; /* how long what jobs came with stays; 0: for good */
-    const char *volumes_dir;                  /* where volumes are; made when the first one is. NULL: nowhere */
-    uid_t admin_uid;                          /* who is owner on the unix socket, besides root */
-    st_http_options http; /* limits; routes, ctx and authenticate are the API's */
+    /* Brings an image of a registry to where nodes find it: its layout, and the digest of its manifest. In a thread that may
+     * wait for long. NULL: there are no registries. */
+    int (*pull)(void *ctx, const char *from, st_strbuf *ret_path, char ret_digest[72], st_err *err);
+    int64_t folder_keep_ms;  /* how long what jobs came with stays; 0: for good */
+    const char *volumes_dir; /* where volumes are; made when the first one is. NULL: nowhere */
+    uid_t admin_uid;         /* who is owner on the unix socket, besides root */
+    st_http_options http;    /* limits; routes, ctx and authenticate are the API's */
 } st_api_options;
 
 struct st_log_head;

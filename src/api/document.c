@@ -15,6 +15,7 @@ static const st_openapi_word tags[] = {
     {"sizes", "Named sizes of jobs."},
     {"classes", "Priority classes that jobs may name."},
     {"images", "The catalogue of container images."},
+    {"image-pulls", "Images from registries of the site, on their way."},
     {"rules", "Scripts that check every submit."},
     {"accounts", "Accounts: their quota, use, plan, budget, secrets and billing details."},
     {"services", "Services: replicas of a job behind one address."},

@@ -232,6 +232,13 @@ const st_schema st_schemas_accounts[] = {
      "\"description\": \"what jobs say as `with`; null: chunks are missing\"}, \"missing\": "
      "{\"type\": \"array\", \"items\": {\"type\": \"string\"}}}, \"required\": [\"folder\", "
      "\"missing\"]}"},
+    {"PullSpec", "{\"type\": \"object\", \"properties\": {\"from\": {\"type\": \"string\", "
+                 "\"description\": \"HOST[:PORT]/NAME[:TAG][@sha256:HEX]\"}}, \"required\": "
+                 "[\"from\"], \"additionalProperties\": false}"},
+    {"Pull", "{\"type\": \"object\", \"properties\": {\"from\": {\"type\": \"string\"}, \"state\": "
+             "{\"type\": \"string\", \"enum\": [\"pulling\", \"done\"]}, \"layout\": {\"type\": "
+             "\"string\"}, \"digest\": {\"type\": \"string\"}}, \"required\": [\"from\", "
+             "\"state\"]}"},
     {"Uploaded", "{\"type\": \"object\", \"properties\": {\"next\": {\"type\": \"integer\"}, "
                  "\"done\": {\"type\": \"boolean\"}}, \"required\": [\"next\", \"done\"]}"},
     {"SecretList",

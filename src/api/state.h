@@ -46,6 +46,7 @@ struct st_api {
     st_work *asks;                 /* questions that are answered at once */
     st_work *lab;                  /* those that are tried out first: dry runs, what-if */
     st_work *files;                /* what waits for the disk of volumes */
+    struct st_pulls *pulls;        /* images from registries */
     struct st_fills *fills;        /* how full volumes are (api/volumes.h) */
     st_moments *history;           /* past moments (api/history.c) */
     st_usages *usages;             /* books that are added up (api/usages.h) */
@@ -80,6 +81,10 @@ typedef struct st_caller {
     int32_t counted;           /* its account's number (state/allowance.h) */
     bool charged[ST_AL_COUNT]; /* what its account pays for until the call is over */
 } st_caller;
+
+/* pulls.c */
+struct st_pulls *st_pulls_new(st_api *api);
+void st_pulls_free(struct st_pulls *p);
 
 /* prove.c: nodes prove themselves (doc/decisions/0021). */
 st_challenges *st_challenges_new(void);
@@ -277,6 +282,7 @@ st_handler st_api_service_list, st_api_service_create, st_api_service_show, st_a
     st_api_service_restart, st_api_service_remove, st_api_service_figures;
 st_handler st_api_sizes_list, st_api_size_put, st_api_size_remove;
 st_handler st_api_classes_list, st_api_class_put, st_api_class_remove;
+st_handler st_api_image_pull;
 st_handler st_api_images_list, st_api_image_get, st_api_image_put, st_api_image_remove;
 st_handler st_api_rules_list, st_api_rule_put, st_api_rule_remove, st_api_rule_check;
 st_handler st_api_array_get, st_api_array_cancel;

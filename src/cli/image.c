@@ -2,10 +2,12 @@
  * `stint image`: the catalogue of images that jobs may name.
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "cli/admin_doc.h"
+#include "cli/spinner.h"
 #include "cli/view.h"
 
 #define INDEX_MAX ((size_t)4 << 20)
@@ -15,6 +17,23 @@ typedef struct image_flags {
     const char *folder, *layout, *digest, *accounts, *about;
     bool untrusted;
 } image_flags;
+
+#define WHOSE_ROWS                                                                             \
+    {"for",                                                                                    \
+     'F',                                                                                      \
+     ST_CLI_STRING,                                                                            \
+     offsetof(image_flags, accounts),                                                          \
+     "all|ACCOUNT,...",                                                                        \
+     "accounts that may use it, with all below them",                                          \
+     0,                                                                                        \
+     0},                                                                                       \
+        {"untrusted", 'u',                                                                     \
+         ST_CLI_FLAG, offsetof(image_flags, untrusted),                                        \
+         NULL,        "refuse jobs with this image at levels mps and time",                    \
+         0,           0},                                                                      \
+    {                                                                                          \
+        "about", 'a', ST_CLI_STRING, offsetof(image_flags, about), "TEXT", "description", 0, 0 \
+    }
 
 static const st_cli_row list_options[] = {
     {"output", 'o', ST_CLI_LISTING, offsetof(image_flags, format), "table|json|csv",
@@ -34,13 +53,10 @@ static const st_cli_row add_options[] = {
      "OCI image layout on the nodes, unpacked once on each", 0, 0},
     {"digest", 'd', ST_CLI_STRING, offsetof(image_flags, digest), "sha256:HEX",
      "digest of the layout's manifest (default: read from PATH/index.json on this machine)", 0, 0},
-    {"for", 'F', ST_CLI_STRING, offsetof(image_flags, accounts), "all|ACCOUNT,...",
-     "accounts that may use it, with all below them", 0, 0},
-    {"untrusted", 'u', ST_CLI_FLAG, offsetof(image_flags, untrusted), NULL,
-     "refuse jobs with this image at levels mps and time", 0, 0},
-    {"about", 'a', ST_CLI_STRING, offsetof(image_flags, about), "TEXT", "description", 0, 0},
+    WHOSE_ROWS,
     {0},
 };
+static const st_cli_row pull_options[] = {WHOSE_ROWS, {0}};
 
 static int begin(st_cli *cli, int argc, char **argv, const st_cli_row *options, int min,
                  image_flags *f, st_client **client, st_err *err)
@@ -124,6 +140,19 @@ static int read_digest(const char *layout, char **ret, st_err *err)
                             st_strbuf_str(&path));
 }
 
+static void put_image(st_body *body, const image_flags *f, const char *layout, const char *digest)
+{
+    st_body_put(body, "folder", f->folder);
+    st_body_put(body, "layout", layout);
+    st_body_put(body, "digest", digest);
+    st_body_put(body, "about", f->about);
+    st_body_put(body, "trust", f->untrusted ? "untrusted" : "trusted");
+    if (strcmp(f->accounts, "all") == 0)
+        st_body_put(body, "accounts", "all");
+    else
+        st_body_list(body, "accounts", f->accounts);
+}
+
 static int image_add(st_cli *cli, int argc, char **argv, st_err *err)
 {
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
@@ -141,21 +170,70 @@ static int image_add(st_cli *cli, int argc, char **argv, st_err *err)
         r = read_digest(f.layout, &found, err);
     if (r < 0)
         return r;
-    st_body_put(&body, "folder", f.folder);
-    st_body_put(&body, "layout", f.layout);
-    st_body_put(&body, "digest", f.digest ? f.digest : found);
-    st_body_put(&body, "about", f.about);
-    st_body_put(&body, "trust", f.untrusted ? "untrusted" : "trusted");
-    if (strcmp(f.accounts, "all") == 0)
-        st_body_put(&body, "accounts", "all");
-    else
-        st_body_list(&body, "accounts", f.accounts);
+    put_image(&body, &f, f.layout, f.digest ? f.digest : found);
     st_admin_path(&path, "images", argv[1]);
     st_strbuf_addf(&said, "image %s is in the catalogue", argv[1]);
     return st_admin_send(
         cli, client,
         &(st_request){.method = "PUT", .path = st_strbuf_str(&path), .body = st_body_end(&body)},
         ST_CLI_TABLE, st_strbuf_str(&said), err);
+}
+
+/* Asked again until it is there. */
+static int pull(st_cli *cli, st_client *client, const char *from, json_t **ret, st_err *err)
+{
+    ST_CLEANUP(st_spinner_done) st_spinner spinner;
+    ST_CLEANUP(st_body_done) st_body body = {0};
+    const char *text;
+    int r = 0;
+
+    st_body_put(&body, "from", from);
+    text = st_body_end(&body);
+    st_spinner_begin(&spinner, cli->errors, "pulling");
+    while (r == 0) {
+        json_t *said = NULL;
+
+        r = st_client_json(client,
+                           &(st_request){.method = "POST", .path = "/v1/image-pulls", .body = text},
+                           &said, NULL, err);
+        if (r == 0 && strcmp(st_view_text(said, "state"), "done") == 0) {
+            *ret = said;
+            return 0;
+        }
+        json_decref(said);
+        for (int i = 0; r == 0 && i < 5; i++) {
+            st_spinner_turn(&spinner, NULL);
+            usleep(100000);
+        }
+    }
+    return r;
+}
+
+static int image_pull(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, told = {0};
+    ST_CLEANUP(st_body_done) st_body body = {0};
+    image_flags f = {0};
+    json_t *said = NULL;
+    int r = begin(cli, argc, argv, pull_options, 2, &f, &client, err);
+
+    if (r == 0 && !f.accounts)
+        r = st_fail(err, ST_EINVAL, "say who may use it: --for all, or --for ACCOUNT,...");
+    if (r == 0)
+        r = pull(cli, client, argv[2], &said, err);
+    if (r < 0)
+        return r;
+    put_image(&body, &f, st_view_text(said, "layout"), st_view_text(said, "digest"));
+    st_admin_path(&path, "images", argv[1]);
+    st_strbuf_addf(&told, "image %s is in the catalogue, %s", argv[1],
+                   st_view_text(said, "digest"));
+    r = st_admin_send(
+        cli, client,
+        &(st_request){.method = "PUT", .path = st_strbuf_str(&path), .body = st_body_end(&body)},
+        ST_CLI_TABLE, st_strbuf_str(&told), err);
+    json_decref(said);
+    return r;
 }
 
 static int image_remove(st_cli *cli, int argc, char **argv, st_err *err)
@@ -185,6 +263,12 @@ const st_cli_verb st_cli_image_verbs[] = {
      .fn = image_add, .options = add_options,
      .example = "  stint image add torch --layout /srv/images/torch --for all\n"
                 "  stint image add tools --folder /srv/tools --for vision,speech\n"},
+    {"pull", "Pull an image from a registry of the site into the catalogue",
+     "NAME HOST/IMAGE:TAG --for all|ACCOUNT,...",
+     "stintd's configuration says which registries it asks (registries). Pull again to bring a\n"
+     "newer image of the same tag; jobs that run go on with what they have.\n",
+     .fn = image_pull, .options = pull_options,
+     .example = "  stint image pull torch:2.4 registry.example/ml/torch:2.4 --for all\n"},
     {"remove", "Remove an image from the catalogue", "NAME", .fn = image_remove,
      .example = "  stint image remove torch\n"},
     {0},

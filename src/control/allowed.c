@@ -245,10 +245,9 @@ static int load_limits(void *ctx, const st_document_row *row, st_err *err)
 
 int st_allowed_load(st_control *ctl, st_err *err)
 {
-    static const st_allowed counted[] = {ST_AL_PENDING,  ST_AL_PENDING_BYTES, ST_AL_PIECES,
-                                         ST_AL_ACCOUNTS, ST_AL_MADE,          ST_AL_SIZES,
-                                         ST_AL_SECRETS,  ST_AL_SERVICES,      ST_AL_VOLUMES,
-                                         ST_AL_VOLUME_BYTES};
+    static const st_allowed counted[] = {
+        ST_AL_PENDING, ST_AL_PENDING_BYTES, ST_AL_PIECES,   ST_AL_ACCOUNTS, ST_AL_MADE,
+        ST_AL_SIZES,   ST_AL_SECRETS,       ST_AL_SERVICES, ST_AL_VOLUMES,  ST_AL_VOLUME_BYTES};
     const st_tree *tree = st_core_tree(ctl->core);
     int r;
 

@@ -21,32 +21,31 @@
 #include "base/macros.h"
 
 /* X(id, key, default of an organisation, default of the cluster, what is counted). -1: no limit. */
-#define ST_ALLOWANCE_TABLE(X)                                                                \
-    X(ST_AL_PENDING, "pending", 20000, -1, "jobs that wait")                                 \
-    X(ST_AL_PENDING_BYTES, "pending_bytes", INT64_C(256) << 20, -1,                          \
-      "bytes of waiting jobs' documents")                                                    \
-    X(ST_AL_PIECES, "array_pieces", 20000, -1, "pieces of arrays that wait")                 \
-    X(ST_AL_ACCOUNTS, "accounts", 1000, -1, "accounts below it")                             \
-    X(ST_AL_MADE, "accounts_made", 5000, -1, "accounts ever made below it")                  \
-    X(ST_AL_TOKENS, "tokens", 10000, -1, "tokens that are valid")                            \
-    X(ST_AL_KEPT, "tokens_kept", 50000, -1, "tokens that were not removed, valid or not")    \
-    X(ST_AL_SIZES, "sizes", 1000, -1, "sizes")                                               \
-    X(ST_AL_SECRETS, "secrets", 1000, -1, "secrets")                                         \
-    X(ST_AL_SERVICES, "services", 1000, -1, "services")                                      \
-    X(ST_AL_NOTICES, "notices", 100, -1, "notices by webhook or mail")                       \
-    X(ST_AL_VOLUMES, "volumes", 1000, -1, "volumes")                                         \
-    X(ST_AL_VOLUME_BYTES, "volume_bytes", INT64_C(16) << 40, -1,                             \
-      "bytes that its volumes may get")                                                      \
-    X(ST_AL_VIEWS, "views", 5000, -1, "saved views of the console")                          \
-    X(ST_AL_KEYS, "idempotency_keys", 100000, -1, "idempotency keys of two days")            \
-    X(ST_AL_STREAMS, "streams", 256, -1, "open event streams")                               \
-    X(ST_AL_SESSIONS, "sessions", 1000, -1, "sessions of browsers")                          \
-    X(ST_AL_CONNECTIONS, "connections", 1024, -1, "open connections with one of its tokens") \
-    X(ST_AL_REQUESTS, "requests", 2000, -1, "requests per second")                           \
-    X(ST_AL_QUESTIONS, "questions", 32, -1,                                                  \
-      "questions being answered: dry runs, why, lists, bills")                               \
-    X(ST_AL_COMMANDS, "commands", 1024, -1, "changes waiting for their turn")                \
-    X(ST_AL_BATCHES, "batches", 8, -1, "batches, arrays and large documents being read")     \
+#define ST_ALLOWANCE_TABLE(X)                                                                      \
+    X(ST_AL_PENDING, "pending", 20000, -1, "jobs that wait")                                       \
+    X(ST_AL_PENDING_BYTES, "pending_bytes", INT64_C(256) << 20, -1,                                \
+      "bytes of waiting jobs' documents")                                                          \
+    X(ST_AL_PIECES, "array_pieces", 20000, -1, "pieces of arrays that wait")                       \
+    X(ST_AL_ACCOUNTS, "accounts", 1000, -1, "accounts below it")                                   \
+    X(ST_AL_MADE, "accounts_made", 5000, -1, "accounts ever made below it")                        \
+    X(ST_AL_TOKENS, "tokens", 10000, -1, "tokens that are valid")                                  \
+    X(ST_AL_KEPT, "tokens_kept", 50000, -1, "tokens that were not removed, valid or not")          \
+    X(ST_AL_SIZES, "sizes", 1000, -1, "sizes")                                                     \
+    X(ST_AL_SECRETS, "secrets", 1000, -1, "secrets")                                               \
+    X(ST_AL_SERVICES, "services", 1000, -1, "services")                                            \
+    X(ST_AL_NOTICES, "notices", 100, -1, "notices by webhook or mail")                             \
+    X(ST_AL_VOLUMES, "volumes", 1000, -1, "volumes")                                               \
+    X(ST_AL_VOLUME_BYTES, "volume_bytes", INT64_C(16) << 40, -1, "bytes that its volumes may get") \
+    X(ST_AL_VIEWS, "views", 5000, -1, "saved views of the console")                                \
+    X(ST_AL_KEYS, "idempotency_keys", 100000, -1, "idempotency keys of two days")                  \
+    X(ST_AL_STREAMS, "streams", 256, -1, "open event streams")                                     \
+    X(ST_AL_SESSIONS, "sessions", 1000, -1, "sessions of browsers")                                \
+    X(ST_AL_CONNECTIONS, "connections", 1024, -1, "open connections with one of its tokens")       \
+    X(ST_AL_REQUESTS, "requests", 2000, -1, "requests per second")                                 \
+    X(ST_AL_QUESTIONS, "questions", 32, -1,                                                        \
+      "questions being answered: dry runs, why, lists, bills")                                     \
+    X(ST_AL_COMMANDS, "commands", 1024, -1, "changes waiting for their turn")                      \
+    X(ST_AL_BATCHES, "batches", 8, -1, "batches, arrays and large documents being read")           \
     X(ST_AL_LOG_BYTES, "log_bytes", INT64_C(16) << 30, INT64_C(128) << 30, "bytes of logs kept")
 
 typedef enum st_allowed {

@@ -14,107 +14,116 @@
 #include "spec/fields.h"
 
 /* X(key, kind, field, default in words, lowest, highest, meaning) */
-#define CONFIG_TABLE(X)                                                                           \
-    X("user", ST_F_TEXT, user, "none", 0, 0,                                                      \
-      "user that stintd switches to when root starts it; capabilities are dropped in any case")   \
-    X("store", ST_F_TEXT, store, "stint.db", 0, 0, "file of the database")                        \
-    X("listen", ST_F_TEXT, listen, "127.0.0.1:7878", 0, 0, "address and port of the API")         \
-    X("socket", ST_F_TEXT, socket, "none", 0, 0,                                                  \
-      "unix socket on which root and stintd's own user act as owner without a token")             \
-    X("tls_cert", ST_F_TEXT, cert, "none", 0, 0,                                                  \
-      "certificate chain (PEM); with tls_key it turns on HTTPS")                                  \
-    X("tls_key", ST_F_TEXT, key, "none", 0, 0, "private key (PEM)")                               \
-    X("insecure", ST_F_BOOL, insecure, "false", 0, 0,                                             \
-      "listen off loopback without TLS; tokens, jobs and secrets then travel unencrypted")        \
-    X("agent_listen", ST_F_TEXT, agent_listen, "auto", 0, 0,                                      \
-      "address and port for agents, separate from tenants' traffic; auto: the address of listen " \
-      "and the next port; none: share listen")                                                    \
-    X("engine", ST_F_TEXT, engine, "auto", 0, 0,                                                  \
-      "who runs jobs: sim (nodes are announced, nothing runs), native (agents register), auto "   \
-      "(either, by node)")                                                                        \
-    X("agent_lease", ST_F_DURATION, agent_lease_ms, "1m", 1000, 0,                                \
-      "silence after which a node counts as lost and its jobs restart elsewhere")                 \
-    X("clock_limit", ST_F_DURATION, clock_limit_ms, "1d", 0, 0,                                   \
-      "how far the clock may be ahead of the last time in the store at a start after a reboot; "  \
-      "a clock further ahead is not used until an owner accepts it")                              \
-    X("agent_keep", ST_F_BOOL, agent_keep, "false", 0, 0,                                         \
-      "keep tasks running when a lease has ended; a job may then run twice")                      \
-    X("logs", ST_F_TEXT, logs, "none", 0, 0,                                                      \
-      "directory for the output of tasks (default: beside the store)")                            \
-    X("log_size", ST_F_I64, log_mib, "64", 1, 1048576, "MiB of output kept per task")             \
-    X("log_keep", ST_F_DURATION, log_keep_ms, "14d", 0, 0,                                        \
-      "time after which a log without additions is removed; 0: never")                            \
-    X("job_keep", ST_F_DURATION, job_keep_ms, "90d", 0, 0,                                        \
-      "time after which an ended job is removed; its bills stay; 0: never")                       \
-    X("history_keep", ST_F_DURATION, history_keep_ms, "7d", 0, 0,                                 \
-      "how far back the scheduler's log reaches, for the console's Replay and stint sim replay; " \
-      "0: only what a start needs")                                                               \
-    X("series_step", ST_F_DURATION, series_step_ms, "1m", 0, 60000,                               \
-      "width of the narrowest buckets of figures over time; the next are ten and sixty of it; "   \
-      "0: none are kept")                                                                         \
-    X("series_keep", ST_F_DURATION, series_keep_ms, "2d", 0, 0,                                   \
-      "how long the narrowest buckets are kept")                                                  \
-    X("series_keep_10", ST_F_DURATION, series_keep_10_ms, "30d", 0, 0,                            \
-      "how long buckets of ten steps are kept")                                                   \
-    X("series_keep_60", ST_F_DURATION, series_keep_60_ms, "730d", 0, 0,                           \
-      "how long buckets of sixty steps are kept")                                                 \
-    X("connections", ST_F_I64, connections, "4096", 1, 100000, "most open connections per port")  \
-    X("strangers", ST_F_I64, strangers, "64", 1, 100000,                                          \
-      "most connections per address (or IPv6 /64) that have not shown a token")                   \
-    X("rate", ST_F_I64, rate, "200", 1, 1000000, "requests per second and token")                 \
-    X("threads", ST_F_I64, threads, "2", 1, 64, "threads that serve requests")                    \
-    X("body", ST_F_I64, body_mib, "64", 1, 1024, "MiB that the body of a batch may have")         \
-    X("snapshot_rows", ST_F_I64, snapshot_rows, "32768", 16, 1000000,                             \
-      "rows of the log between two snapshots of the scheduler")                                   \
-    X("billing_zone", ST_F_TEXT, billing_zone, "UTC", 0, 0,                                       \
-      "time zone (IANA name) in which the months of bills end")                                   \
-    X("billing_currency", ST_F_TEXT, billing_currency, "USD", 0, 0,                               \
-      "name of the currency on bills; amounts are never converted")                               \
-    X("billing_cluster", ST_F_TEXT, billing_cluster, "stint", 0, 0,                               \
-      "cluster name on signed bills")                                                             \
-    X("billing_key", ST_F_TEXT, billing_key, "none", 0, 0,                                        \
-      "file of the key that signs bills (default: billing.key beside the store)")                 \
-    X("witness", ST_F_TEXT, witness, "none", 0, 0,                                                \
-      "http or https address that the signed head of the log of checkpoints is posted to")        \
-    X("anomaly", ST_F_I64, anomaly, "5", 0, 1000,                                                 \
-      "times its usual cost of a day from which an account or user is reported as unusual; 0: "   \
-      "never")                                                                                    \
-    X("anomaly_floor", ST_F_I64, anomaly_floor, "100", 0, 1000000000,                             \
-      "dollars that a day must cost at least to be reported")                                     \
-    X("anomaly_days", ST_F_I64, anomaly_days, "14", 3, 31,                                        \
-      "how many days before today are looked at for what is usual")                               \
-    X("remedy", ST_F_TEXT, remedy, "none", 0, 0,                                                  \
-      "program that resets, reboots or reports nodes that are out of service; without one the "   \
-      "journal (stint node remedies) says what would be done")                                    \
-    X("remedy_timeout", ST_F_DURATION, remedy_timeout_ms, "10m", 1000, 86400000,                  \
-      "time after which that program is killed")                                                  \
-    X("notice_hosts", ST_F_TEXT, notice_hosts, "none", 0, 0,                                      \
-      "hosts that webhooks of notices may go to: hooks.example.com, *.example.com, "              \
-      "host:8443, http://host:8080")                                                              \
-    X("notice_networks", ST_F_TEXT, notice_networks, "none", 0, 0,                                \
-      "private networks that these hosts may be in: 10.2.0.0/16; without it only public "         \
-      "addresses are connected to")                                                               \
-    X("notice_ca", ST_F_TEXT, notice_ca, "none", 0, 0,                                            \
-      "file of the certificates (PEM) by which these hosts are known (default: the system's)")    \
-    X("notice_mail", ST_F_TEXT, notice_mail, "none", 0, 0,                                        \
-      "mail server: smtp://mail.example.com:25 or smtps://mail.example.com")                      \
-    X("notice_mail_login", ST_F_TEXT, notice_mail_login, "none", 0, 0,                            \
-      "file with USER:PASSWORD for the mail server, which must then have TLS")                    \
-    X("notice_mail_from", ST_F_TEXT, notice_mail_from, "none", 0, 0, "sender of these mails")     \
-    X("notice_mail_domains", ST_F_TEXT, notice_mail_domains, "none", 0, 0,                        \
-      "domains that mail may go to: example.com, example.org")                                    \
-    X("notice_retry", ST_F_DURATION, notice_retry_ms, "10s", 100, 3600000,                        \
-      "pause after the first attempt at a delivery that failed; it doubles, up to an hour")       \
-    X("notice_keep", ST_F_DURATION, notice_keep_ms, "1d", 1000, 0, "how long one is tried")       \
-    X("backup_dir", ST_F_TEXT, backup_dir, "none", 0, 0,                                          \
-      "directory for stint admin backup (default: backups beside the store)")                     \
-    X("volumes", ST_F_TEXT, volumes, "none", 0, 0,                                                \
-      "directory of the volumes, where agents have it too (--volumes; default: volumes beside "   \
-      "the store)")                                                                               \
-    X("folder_keep", ST_F_DURATION, folder_keep_ms, "30d", 0, 0,                                  \
-      "how long the folder of an ended job stays, and what submits brought (--with); 0: always")  \
-    X("secrets_key", ST_F_TEXT, secrets_key, "none", 0, 0,                                        \
-      "file of the key that encrypts secrets and environments (default: secrets.key beside the "  \
+#define CONFIG_TABLE(X)                                                                            \
+    X("user", ST_F_TEXT, user, "none", 0, 0,                                                       \
+      "user that stintd switches to when root starts it; capabilities are dropped in any case")    \
+    X("store", ST_F_TEXT, store, "stint.db", 0, 0, "file of the database")                         \
+    X("listen", ST_F_TEXT, listen, "127.0.0.1:7878", 0, 0, "address and port of the API")          \
+    X("socket", ST_F_TEXT, socket, "none", 0, 0,                                                   \
+      "unix socket on which root and stintd's own user act as owner without a token")              \
+    X("tls_cert", ST_F_TEXT, cert, "none", 0, 0,                                                   \
+      "certificate chain (PEM); with tls_key it turns on HTTPS")                                   \
+    X("tls_key", ST_F_TEXT, key, "none", 0, 0, "private key (PEM)")                                \
+    X("insecure", ST_F_BOOL, insecure, "false", 0, 0,                                              \
+      "listen off loopback without TLS; tokens, jobs and secrets then travel unencrypted")         \
+    X("agent_listen", ST_F_TEXT, agent_listen, "auto", 0, 0,                                       \
+      "address and port for agents, separate from tenants' traffic; auto: the address of listen "  \
+      "and the next port; none: share listen")                                                     \
+    X("engine", ST_F_TEXT, engine, "auto", 0, 0,                                                   \
+      "who runs jobs: sim (nodes are announced, nothing runs), native (agents register), auto "    \
+      "(either, by node)")                                                                         \
+    X("agent_lease", ST_F_DURATION, agent_lease_ms, "1m", 1000, 0,                                 \
+      "silence after which a node counts as lost and its jobs restart elsewhere")                  \
+    X("clock_limit", ST_F_DURATION, clock_limit_ms, "1d", 0, 0,                                    \
+      "how far the clock may be ahead of the last time in the store at a start after a reboot; "   \
+      "a clock further ahead is not used until an owner accepts it")                               \
+    X("agent_keep", ST_F_BOOL, agent_keep, "false", 0, 0,                                          \
+      "keep tasks running when a lease has ended; a job may then run twice")                       \
+    X("logs", ST_F_TEXT, logs, "none", 0, 0,                                                       \
+      "directory for the output of tasks (default: beside the store)")                             \
+    X("log_size", ST_F_I64, log_mib, "64", 1, 1048576, "MiB of output kept per task")              \
+    X("log_keep", ST_F_DURATION, log_keep_ms, "14d", 0, 0,                                         \
+      "time after which a log without additions is removed; 0: never")                             \
+    X("job_keep", ST_F_DURATION, job_keep_ms, "90d", 0, 0,                                         \
+      "time after which an ended job is removed; its bills stay; 0: never")                        \
+    X("history_keep", ST_F_DURATION, history_keep_ms, "7d", 0, 0,                                  \
+      "how far back the scheduler's log reaches, for the console's Replay and stint sim replay; "  \
+      "0: only what a start needs")                                                                \
+    X("series_step", ST_F_DURATION, series_step_ms, "1m", 0, 60000,                                \
+      "width of the narrowest buckets of figures over time; the next are ten and sixty of it; "    \
+      "0: none are kept")                                                                          \
+    X("series_keep", ST_F_DURATION, series_keep_ms, "2d", 0, 0,                                    \
+      "how long the narrowest buckets are kept")                                                   \
+    X("series_keep_10", ST_F_DURATION, series_keep_10_ms, "30d", 0, 0,                             \
+      "how long buckets of ten steps are kept")                                                    \
+    X("series_keep_60", ST_F_DURATION, series_keep_60_ms, "730d", 0, 0,                            \
+      "how long buckets of sixty steps are kept")                                                  \
+    X("connections", ST_F_I64, connections, "4096", 1, 100000, "most open connections per port")   \
+    X("strangers", ST_F_I64, strangers, "64", 1, 100000,                                           \
+      "most connections per address (or IPv6 /64) that have not shown a token")                    \
+    X("rate", ST_F_I64, rate, "200", 1, 1000000, "requests per second and token")                  \
+    X("threads", ST_F_I64, threads, "2", 1, 64, "threads that serve requests")                     \
+    X("body", ST_F_I64, body_mib, "64", 1, 1024, "MiB that the body of a batch may have")          \
+    X("snapshot_rows", ST_F_I64, snapshot_rows, "32768", 16, 1000000,                              \
+      "rows of the log between two snapshots of the scheduler")                                    \
+    X("billing_zone", ST_F_TEXT, billing_zone, "UTC", 0, 0,                                        \
+      "time zone (IANA name) in which the months of bills end")                                    \
+    X("billing_currency", ST_F_TEXT, billing_currency, "USD", 0, 0,                                \
+      "name of the currency on bills; amounts are never converted")                                \
+    X("billing_cluster", ST_F_TEXT, billing_cluster, "stint", 0, 0,                                \
+      "cluster name on signed bills")                                                              \
+    X("billing_key", ST_F_TEXT, billing_key, "none", 0, 0,                                         \
+      "file of the key that signs bills (default: billing.key beside the store)")                  \
+    X("witness", ST_F_TEXT, witness, "none", 0, 0,                                                 \
+      "http or https address that the signed head of the log of checkpoints is posted to")         \
+    X("anomaly", ST_F_I64, anomaly, "5", 0, 1000,                                                  \
+      "times its usual cost of a day from which an account or user is reported as unusual; 0: "    \
+      "never")                                                                                     \
+    X("anomaly_floor", ST_F_I64, anomaly_floor, "100", 0, 1000000000,                              \
+      "dollars that a day must cost at least to be reported")                                      \
+    X("anomaly_days", ST_F_I64, anomaly_days, "14", 3, 31,                                         \
+      "how many days before today are looked at for what is usual")                                \
+    X("remedy", ST_F_TEXT, remedy, "none", 0, 0,                                                   \
+      "program that resets, reboots or reports nodes that are out of service; without one the "    \
+      "journal (stint node remedies) says what would be done")                                     \
+    X("remedy_timeout", ST_F_DURATION, remedy_timeout_ms, "10m", 1000, 86400000,                   \
+      "time after which that program is killed")                                                   \
+    X("notice_hosts", ST_F_TEXT, notice_hosts, "none", 0, 0,                                       \
+      "hosts that webhooks of notices may go to: hooks.example.com, *.example.com, "               \
+      "host:8443, http://host:8080")                                                               \
+    X("notice_networks", ST_F_TEXT, notice_networks, "none", 0, 0,                                 \
+      "private networks that these hosts may be in: 10.2.0.0/16; without it only public "          \
+      "addresses are connected to")                                                                \
+    X("notice_ca", ST_F_TEXT, notice_ca, "none", 0, 0,                                             \
+      "file of the certificates (PEM) by which these hosts are known (default: the system's)")     \
+    X("notice_mail", ST_F_TEXT, notice_mail, "none", 0, 0,                                         \
+      "mail server: smtp://mail.example.com:25 or smtps://mail.example.com")                       \
+    X("notice_mail_login", ST_F_TEXT, notice_mail_login, "none", 0, 0,                             \
+      "file with USER:PASSWORD for the mail server, which must then have TLS")                     \
+    X("notice_mail_from", ST_F_TEXT, notice_mail_from, "none", 0, 0, "sender of these mails")      \
+    X("notice_mail_domains", ST_F_TEXT, notice_mail_domains, "none", 0, 0,                         \
+      "domains that mail may go to: example.com, example.org")                                     \
+    X("notice_retry", ST_F_DURATION, notice_retry_ms, "10s", 100, 3600000,                         \
+      "pause after the first attempt at a delivery that failed; it doubles, up to an hour")        \
+    X("notice_keep", ST_F_DURATION, notice_keep_ms, "1d", 1000, 0, "how long one is tried")        \
+    X("backup_dir", ST_F_TEXT, backup_dir, "none", 0, 0,                                           \
+      "directory for stint admin backup (default: backups beside the store)")                      \
+    X("volumes", ST_F_TEXT, volumes, "none", 0, 0,                                                 \
+      "directory of the volumes, where agents have it too (--volumes; default: volumes beside "    \
+      "the store)")                                                                                \
+    X("images", ST_F_TEXT, images, "none", 0, 0,                                                   \
+      "directory of images that were pulled, at the same path on every node")                      \
+    X("registries", ST_F_TEXT, registries, "none", 0, 0,                                           \
+      "registries that images may be pulled from, HOST[:PORT], comma-separated; needs images and " \
+      "skopeo")                                                                                    \
+    X("registry_policy", ST_F_TEXT, registry_policy, "none", 0, 0,                                 \
+      "file that says which signatures images must have (containers-policy.json)")                 \
+    X("registry_auth", ST_F_TEXT, registry_auth, "none", 0, 0,                                     \
+      "file with logins for registries (containers-auth.json)")                                    \
+    X("folder_keep", ST_F_DURATION, folder_keep_ms, "30d", 0, 0,                                   \
+      "how long the folder of an ended job stays, and what submits brought (--with); 0: always")   \
+    X("secrets_key", ST_F_TEXT, secrets_key, "none", 0, 0,                                         \
+      "file of the key that encrypts secrets and environments (default: secrets.key beside the "   \
       "store)")
 
 typedef struct fields {

@@ -2,27 +2,21 @@
 #include "stintd/remedy.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <poll.h>
 #include <pthread.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "control/remedies.h"
+#include "stintd/child.h"
 
-#define LOOK_MS    2000  /* between two looks for something to do */
-#define SLICE_MS   50    /* between two looks at the program */
-#define ANSWER_MAX 65536 /* bytes */
+#define LOOK_MS 2000 /* between two looks for something to do */
 
 struct st_remedies {
     st_serve *serve;
@@ -70,105 +64,9 @@ int st_remedies_check(const char *program, st_err *err)
 
 /* ---- the program ------------------------------------------------------------------------------- */
 
-typedef struct running {
-    pid_t pid;
-    int in, out; /* ends of ours; -1: closed */
-} running;
-
-static void close_end(int *fd)
+static bool ends(void *ctx)
 {
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
-/* In a group of its own, with nothing of ours open. */
-static int start(const char *program, running *ret)
-{
-    static char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
-    char *argv[] = {st_xstrdup(program), NULL}, *env[] = {path, NULL};
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attr;
-    sigset_t none;
-    int in[2], out[2], r;
-
-    if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0) {
-        free(argv[0]);
-        return -1;
-    }
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, in[0], 0);
-    posix_spawn_file_actions_adddup2(&files, out[1], 1);
-    posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_addchdir_np(&files, "/");
-    posix_spawnattr_init(&attr);
-    sigemptyset(&none);
-    posix_spawnattr_setsigmask(&attr, &none);
-    posix_spawnattr_setpgroup(&attr, 0);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-    r = posix_spawn(&ret->pid, program, &files, &attr, argv, env);
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&attr);
-    free(argv[0]);
-    close(in[0]);
-    close(out[1]);
-    ret->in = in[1];
-    ret->out = out[0];
-    if (r == 0)
-        return 0;
-    close_end(&ret->in);
-    close_end(&ret->out);
-    return -1;
-}
-
-/* One that does not read what it is told is not waited for; SIGPIPE is ignored by all of stintd. */
-static void feed(running *p, const char *text, size_t *at)
-{
-    size_t left = strlen(text) - *at;
-    ssize_t n = p->in >= 0 && left > 0 ? write(p->in, text + *at, left) : 0;
-
-    if (n > 0)
-        *at += (size_t)n;
-    if (!text[*at] || (n < 0 && errno != EAGAIN))
-        close_end(&p->in);
-}
-
-static void drain(running *p, st_strbuf *out)
-{
-    char buf[4096];
-    ssize_t n = 0;
-
-    while (p->out >= 0 && (n = read(p->out, buf, sizeof buf)) > 0)
-        if (out->n + (size_t)n <= ANSWER_MAX)
-            st_strbuf_addn(out, buf, (size_t)n);
-    if (n == 0)
-        close_end(&p->out);
-}
-
-/* Its status; -1: it was killed, for its time or ours. */
-static int wait_for(st_remedies *r, running *p, const char *ask, st_strbuf *out)
-{
-    int64_t until = now_ms() + r->timeout_ms;
-    size_t at = 0;
-    int status = 0;
-
-    fcntl(p->in, F_SETFL, O_NONBLOCK);
-    fcntl(p->out, F_SETFL, O_NONBLOCK);
-    while (waitpid(p->pid, &status, WNOHANG) == 0) {
-        struct pollfd fds[] = {{.fd = p->out, .events = POLLIN}, {.fd = p->in, .events = POLLOUT}};
-
-        if (now_ms() >= until || stopping(r)) {
-            kill(-p->pid, SIGKILL);
-            waitpid(p->pid, &status, 0);
-            return -1;
-        }
-        feed(p, ask, &at);
-        drain(p, out);
-        poll(fds, p->in >= 0 ? 2 : 1, SLICE_MS);
-    }
-    kill(-p->pid, SIGKILL); /* what it has left behind */
-    drain(p, out);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return stopping(ctx);
 }
 
 static void read_text(const st_strbuf *out, st_remedy_turn *turn, bool *ret_good)
@@ -185,18 +83,18 @@ static void read_text(const st_strbuf *out, st_remedy_turn *turn, bool *ret_good
 static void run_program(st_remedies *r, st_remedy_turn *turn)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
-    running p = {.in = -1, .out = -1};
+    const char *argv[] = {r->program, NULL};
+    int status = st_child_run(
+        &(st_child){
+            .argv = argv, .input = turn->ask, .timeout_ms = r->timeout_ms, .ends = ends, .ctx = r},
+        &out);
     bool good;
-    int status;
 
-    if (start(r->program, &p) < 0) {
+    if (status == -2) {
         turn->state = "broken";
         snprintf(turn->text, sizeof turn->text, "the program cannot be run: %s", strerror(errno));
         return;
     }
-    status = wait_for(r, &p, turn->ask, &out);
-    close_end(&p.in);
-    close_end(&p.out);
     read_text(&out, turn, &good);
     if (status < 0) {
         turn->state = "timeout";

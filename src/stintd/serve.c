@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "stintd/clock.h"
 #include "stintd/deliver.h"
 #include "stintd/listen.h"
+#include "stintd/pull.h"
 #include "stintd/reload.h"
 #include "stintd/remedy.h"
 #include "stintd/witness.h"
@@ -44,6 +46,7 @@ struct st_serve {
     st_config_reader *reader;
     void *reader_ctx;
     pthread_mutex_t reloading; /* one at a time */
+    atomic_bool ending;        /* what it runs for long is to end */
 };
 
 /* Everything that is decided or counted goes by this. */
@@ -312,6 +315,31 @@ static int make_courier(st_serve *serve, st_err *err)
     return st_courier_new(&options, &serve->courier, err);
 }
 static int reload_now(void *ctx, st_strbuf *ret, st_err *err);
+static st_pull pull_of(const st_config *c)
+{
+    return (st_pull){.dir = c->images,
+                     .registries = c->registries,
+                     .policy = c->registry_policy,
+                     .auth = c->registry_auth};
+}
+
+static bool pull_ends(void *ctx)
+{
+    const st_serve *serve = ctx;
+
+    return atomic_load(&serve->ending);
+}
+
+static int pull_image(void *ctx, const char *from, st_strbuf *ret_path, char ret_digest[72],
+                      st_err *err)
+{
+    const st_serve *serve = ctx;
+    st_pull p = pull_of(&serve->config);
+
+    p.ends = pull_ends;
+    p.ctx = ctx;
+    return st_pull_image(&p, from, ret_path, ret_digest, err);
+}
 
 int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
 {
@@ -321,7 +349,11 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
     serve->config = *config;
     ST_ASSERT(pthread_mutex_init(&serve->reloading, NULL) == 0);
     serve->clock = st_clock_new(clock_jumped, serve);
-    r = open_logs(serve, err);
+    const st_pull pull = pull_of(config);
+
+    r = st_pull_check(&pull, err);
+    if (r == 0)
+        r = open_logs(serve, err);
     place_of(serve, config->backup_dir, "backups", &serve->backups);
     place_of(serve, config->volumes, "volumes", &serve->volumes);
     place_of(serve, NULL, ".", &serve->spool);
@@ -384,6 +416,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
             .logs = serve->logs,
             .log_keep_ms = config->log_keep_ms,
             .backup_dir = st_strbuf_str(&serve->backups),
+            .pull = config->registries ? pull_image : NULL,
             .folder_keep_ms = config->folder_keep_ms,
             .volumes_dir = st_strbuf_str(&serve->volumes),
             .spool_dir = st_strbuf_str(&serve->spool),
@@ -617,6 +650,7 @@ static void end_witness(st_serve *serve)
 
 void st_serve_stop(st_serve *serve)
 {
+    atomic_store(&serve->ending, true);
     end_witness(serve);
     st_api_quiet(serve->api);
     st_http_server_stop(st_api_server(serve->api), STOP_GRACE_MS);

@@ -19,7 +19,7 @@ MACHINES = {("POST", "/v1/agent/register"), ("POST", "/v1/agent/status"), ("POST
             ("POST", "/v1/agent/logs/{job}/{stay}/{task}")}
 # Needs a clock that has leapt (test_money.py looks for its row), a restored store (tests/agent_restore.sh does), a month
 # that is over (test_invoices.py does), or a witness's signature (test_witness.py does). A login changes nothing.
-ELSEWHERE = {("POST", "/v1/session"), ("PUT", "/v1/billing/witnesses/{name}/head"), ("POST", "/v1/admin/clock"), ("POST", "/v1/admin/restore"), ("POST", "/v1/invoices")}
+ELSEWHERE = {("POST", "/v1/session"), ("POST", "/v1/image-pulls"), ("PUT", "/v1/billing/witnesses/{name}/head"), ("POST", "/v1/admin/clock"), ("POST", "/v1/admin/restore"), ("POST", "/v1/invoices")}
 
 
 def changes(stintd):

@@ -677,6 +677,7 @@ ROWS += [
     ("PUT", "/v1/accounts/{name}/secrets/{key}", "new_secret", PUT_SECRET),
     ("DELETE", "/v1/accounts/{name}/secrets/{key}", "secret", REMOVE_SECRET),
     ("POST", "/v1/admin/rotate-secrets-key", None, OWNER_ONLY),
+    ("POST", "/v1/image-pulls", None, OWNER_CLOCK),  # no registries here: tests/agent_pull.sh
     ("PUT", "/v1/accounts/{name}/chunks", "account", PUT_SECRET),
     ("POST", "/v1/accounts/{name}/folders", "account", PUT_SECRET),
     ("GET", "/v1/jobs/{id}/files", "job", JOB_FILES),
@@ -720,6 +721,7 @@ PARTY = {"name": "Somebody", "address": "somewhere"}
 BODIES = {
     ("PUT", "/v1/accounts/{name}/billing"): PARTY,
     ("PUT", "/v1/issuer"): PARTY,
+    ("POST", "/v1/image-pulls"): {"from": "registry.example/team/app:1"},
     ("PUT", "/v1/accounts/{name}/chunks"): hashlib.sha256(b"x").hexdigest() + "00000001x",
     ("POST", "/v1/accounts/{name}/folders"): {"files": []},
     ("POST", "/v1/invoices"): {"period": "1999-01"},

@@ -25,6 +25,7 @@ WITHOUT = {
     "/v1/services/{name}/figures": "says how things stand",
     "/v1/agent/logs/{job}/{stay}/{task}": "has an offset",
     "/v1/accounts/{name}/folders": "is called by its content",
+    "/v1/image-pulls": "is asked again until it is done",
     "/v1/agent/register": "proves a challenge of one use",
 }
 

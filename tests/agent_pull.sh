@@ -1,0 +1,146 @@
+#!/bin/sh
+# Images from a real registry on the loopback: pulled by name, kept by digest, run on a node; and registries that are not the
+# site's, words that are options, digests and layers that lie, a registry that sends one elsewhere. $1 is stint.
+set -u
+. "$(dirname "$0")/lib/stintd.sh"
+. "$(dirname "$0")/lib/agents.sh"
+need_containers
+for program in skopeo docker-registry busybox; do
+    command -v $program >/dev/null || { echo "skipped: $program is not installed"; exit 77; }
+done
+port_of() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+at=$(port_of)
+registry=127.0.0.1:$at
+cat >"$tmp/registry.yml" <<END
+version: 0.1
+storage: {filesystem: {rootdirectory: $tmp/registry}, delete: {enabled: true}}
+http: {addr: $registry}
+log: {level: error}
+END
+docker-registry serve "$tmp/registry.yml" >"$tmp/registry.log" 2>&1 &
+more_pids="$more_pids $!"
+wait_for python3 -c "import urllib.request; urllib.request.urlopen('http://$registry/v2/')" || fail "no registry: $(cat "$tmp/registry.log")"
+
+# image TEXT: a layout in $tmp/made with a shell and a file, as a builder would leave it.
+image() {
+    rm -rf "$tmp/made"
+    python3 - "$tmp/made" "$1" <<'END'
+import hashlib, io, json, os, sys, tarfile
+root, text = sys.argv[1:]
+os.makedirs(root + "/blobs/sha256")
+def blob(data):
+    name = hashlib.sha256(data).hexdigest()
+    open(f"{root}/blobs/sha256/{name}", "wb").write(data)
+    return {"digest": "sha256:" + name, "size": len(data)}
+out = io.BytesIO()
+with tarfile.open(fileobj=out, mode="w") as tar:
+    def add(name, data, mode=0o644, link=None):
+        info = tarfile.TarInfo(name)
+        info.mode, info.size = mode, len(data)
+        if link:
+            info.type, info.linkname = tarfile.SYMTYPE, link
+        tar.addfile(info, io.BytesIO(data))
+    busybox = open("/bin/busybox" if os.path.exists("/bin/busybox") else "/usr/bin/busybox", "rb").read()
+    add("bin/busybox", busybox, 0o4755)
+    for name in ("sh", "cat", "ls", "id"):
+        add("bin/" + name, b"", link="busybox")
+    add("etc/what", text.encode())
+tar = out.getvalue()
+config = {"architecture": "amd64", "os": "linux", "config": {}, "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(tar).hexdigest()]}}
+manifest = {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "config": {"mediaType": "application/vnd.oci.image.config.v1+json", **blob(json.dumps(config).encode())},
+            "layers": [{"mediaType": "application/vnd.oci.image.layer.v1.tar", **blob(tar)}]}
+index = {"schemaVersion": 2, "manifests": [{"mediaType": manifest["mediaType"], **blob(json.dumps(manifest).encode())}]}
+open(root + "/index.json", "w").write(json.dumps(index))
+open(root + "/oci-layout", "w").write('{"imageLayoutVersion": "1.0.0"}')
+END
+}
+# push NAME:TAG
+push() {
+    skopeo --insecure-policy copy --quiet --dest-tls-verify=false "oci:$tmp/made" "docker://$registry/$1" >"$tmp/push" 2>&1 ||
+        fail "cannot push: $(cat "$tmp/push")"
+}
+image one
+push team/app:1
+
+# One that redirects whatever is asked for; and a port that nobody is at.
+cat >"$tmp/bad.py" <<'END'
+import http.server, sys
+class Bad(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        open(sys.argv[2], "a").write(self.path + "\n")
+        if self.path == "/v2/":
+            self.send_response(200)
+        else:
+            self.send_response(307)
+            self.send_header("Location", "file:///etc/passwd")
+        self.end_headers()
+    do_HEAD = do_GET
+    def log_message(self, *a): pass
+server = http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Bad)
+server.serve_forever()
+END
+bad_at=$(port_of)
+python3 "$tmp/bad.py" "$bad_at" "$tmp/bad.log" &
+more_pids="$more_pids $!"
+
+chmod a+x "$tmp"
+start_native "images: $tmp/images" "registries: registry.example, $registry 127.0.0.1:$bad_at"
+start_agent n1 --exec oci
+node_becomes n1 ready
+one() { submit --gpus 0 --cpu 0.2 --ram 64Mi --limit 2m --image "$1" -- /bin/cat /etc/what; }
+
+# Before it is there it is refused, as always; then it runs.
+try 4 'there is no image' submit --account acme --gpus 0 --image app:1 -- true
+try 0 'is in the catalogue, sha256:' image pull app:1 "$registry/team/app:1" --for acme
+try 0 "layout  *trusted  *acme  *sha256:" image list
+try 0 "^Path  *$tmp/images/" image show app:1
+one app:1
+becomes "$job" done
+writes "$job" '^one'
+layout=$(sed -n 's/^Path  *//p' "$tmp/out")
+try 0 "^Path" image show app:1
+layout=$(sed -n 's/^Path  *//p' "$tmp/out")
+[ "sha256:$(basename "$layout")" = "$(sed -n 's/^Digest  *//p' "$tmp/out")" ] || fail "the layout is not called by its digest"
+
+# Again: it is known by its digest and nothing is fetched. A new image of the tag is another one, and the first stays.
+touch -d '2 days ago' "$layout/index.json"
+before=$(stat -c %Y "$layout/index.json")
+try 0 'is in the catalogue' image pull again "$registry/team/app:1" --for all
+[ "$(stat -c %Y "$layout/index.json")" = "$before" ] || fail "what was there was fetched again"
+image two
+push team/app:1
+try 0 'is in the catalogue' image pull app:1 "$registry/team/app:1" --for acme
+one app:1
+becomes "$job" done
+writes "$job" '^two'
+one_was=$(basename "$layout")
+[ -d "$tmp/images/$one_was" ] || fail "the first image is gone"
+digest=$(skopeo inspect --tls-verify=false --no-tags --format '{{.Digest}}' "docker://$registry/team/app:1")
+try 0 'is in the catalogue' image pull pinned "$registry/team/app@$digest" --for acme
+
+# Not these.
+try 8 'is not one of this site' image pull x docker.io/library/busybox:latest --for all
+try 8 'is not one of this site' image pull x "registry.example.evil/x:1" --for all
+try 8 'is not one of this site' image pull x "127.0.0.1:1/x:1" --for all
+for word in '--help/x' 'oci:/etc/x' "$registry" "$registry/" "$registry//x" "$registry/../x" "u@$registry/x" 'a b/c' "$registry/x;id" "$registry/x@sha256:1"; do
+    try 2 '' image pull x -- "$word" --for all 2>/dev/null || try 2 '' image pull x --for all -- "$word"
+done
+try 6 'cannot be pulled' image pull x "$registry/team/none:1" --for all
+try 6 'cannot be pulled' image pull x "$registry/team/app@sha256:$(printf %064d 1)" --for all
+try 6 'cannot be pulled' image pull x "127.0.0.1:$bad_at/team/app:1" --for all
+grep -q root: "$tmp/err" && fail "a file of the machine was told"
+[ -s "$tmp/bad.log" ] || fail "the bad registry was not asked"
+# A layer that is not what its digest says.
+image three
+push team/lies:1
+layer=$(find "$tmp/registry" -path '*blobs*' -name data -size +500k -newer "$tmp/push" | head -n 1)
+printf 'XXXX' | dd of="${layer:-/dev/null}" bs=1 seek=4096 conv=notrunc 2>/dev/null
+try 6 'cannot be pulled' image pull x "$registry/team/lies:1" --for all
+try 4 'no image' image show x
+find "$tmp/images" -maxdepth 1 -name '.new-*' | grep . && fail "half an image is left"
+# Only an owner says what comes from registries.
+STINT_TOKEN=$("$stint" token create --account acme --user adm --role admin -o json | python3 -c 'import json, sys; print(json.load(sys.stdin)["token"])')
+export STINT_TOKEN
+try 8 '' image pull x "$registry/team/app:1" --for acme
+done_testing
