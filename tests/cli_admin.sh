@@ -107,7 +107,7 @@ try 0 '^Levels  *whole, mig' pool show secure
 try 0 '^Tasks per job  *2$' pool show secure
 try 0 'pool secure changed' pool set secure --allow none --tasks-per-job 1024
 try 0 '"allow":\[\]' pool show secure -o json
-try 2 'none of host-image or host-network' pool set secure --allow everything
+try 2 'none of host-image, host-network or rdma' pool set secure --allow everything
 try 2 'what shall change' pool set secure
 try 4 'did you mean secure' pool set secrue --allow none
 try 0 'node big1 added' node add big1 --gpu h200 --gpus 4 --pool secure --rack r9 --block b9

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
@@ -13,6 +14,7 @@
 #include "agent/files.h"
 #include "agent/helper.h"
 #include "agent/host.h"
+#include "agent/rdma.h"
 #include "agent/storage.h"
 #include "base/num.h"
 #include "gpu/sim.h"
@@ -252,6 +254,22 @@ static void check_cpus(FILE *out)
         row(out, ST_CHECK_OK, "cpus", text, NULL);
 }
 
+/* Nothing is said where there is nothing. */
+static void check_rdma(FILE *out)
+{
+    struct rlimit lock = {0};
+    char text[96];
+    int n = st_rdma_count();
+
+    snprintf(text, sizeof text, "%d RDMA devices, for jobs with `rdma` in a pool that allows it",
+             n);
+    if (n > 0 && getrlimit(RLIMIT_MEMLOCK, &lock) == 0 && lock.rlim_max != RLIM_INFINITY)
+        row(out, ST_CHECK_WARN, "rdma", "tasks can lock little memory, which RDMA needs",
+            "start the agent with LimitMEMLOCK=infinity (ulimit -l unlimited)");
+    else if (n > 0)
+        row(out, ST_CHECK_OK, "rdma", text, NULL);
+}
+
 int st_agent_doctor(const st_agent_conf *conf, FILE *out)
 {
     st_run_finding found[ST_RUN_FINDINGS_MAX];
@@ -268,6 +286,7 @@ int st_agent_doctor(const st_agent_conf *conf, FILE *out)
         ok = false;
     st_run_probe_segments(conf->address, &found[0]);
     row(out, found[0].verdict, found[0].name, found[0].text, found[0].fix);
+    check_rdma(out);
     check_cpus(out);
     check_limit(conf, out);
     ok = check_gpus(conf, out) && ok;

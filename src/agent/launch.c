@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "agent/files.h"
+#include "agent/rdma.h"
 #include "agent/tenant.h"
 #include "base/hash.h"
 #include "base/map.h"
@@ -424,7 +425,8 @@ int st_launch_allowed(const st_order *order, st_err *err)
     const char *kind = text(json_object_get(order->job, "image"), "kind");
     const char *network = text(json_object_get(order->job, "document"), "network");
     bool host = kind && strcmp(kind, "host") == 0;
-    uint32_t lacks = st_allow_needed(host ? NULL : "other", network) & ~order->allow;
+    bool rdma = json_is_true(json_object_get(json_object_get(order->job, "document"), "rdma"));
+    uint32_t lacks = st_allow_needed(host ? NULL : "other", network, rdma) & ~order->allow;
 
     if (lacks)
         return st_fail(err, ST_EPERM, "the pool of this node does not allow %s",
@@ -508,6 +510,8 @@ int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_
     if (r < 0)
         return r;
     devices(arena, t, l, &s);
+    if (json_is_true(json_object_get(doc, "rdma")) && (r = st_rdma_add(arena, &s, err)) < 0)
+        return r;
     if (l->guard)
         guard(arena, l->guard, &s);
     if (l->order->deadline_ms > 0)

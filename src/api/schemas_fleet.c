@@ -4,9 +4,9 @@
 #include "api/schemas.h"
 
 /* What pools say of their jobs, in what comes in and in what goes out. */
-#define POOL_RULES                                                                       \
-    "\"allow\": {\"type\": \"array\", \"items\": {\"type\": \"string\", \"enum\": "      \
-    "[\"host-image\", \"host-network\"]}}, \"tasks_per_job\": {\"type\": \"integer\"}, " \
+#define POOL_RULES                                                                                 \
+    "\"allow\": {\"type\": \"array\", \"items\": {\"type\": \"string\", \"enum\": "                \
+    "[\"host-image\", \"host-network\", \"rdma\"]}}, \"tasks_per_job\": {\"type\": \"integer\"}, " \
     "\"tasks_per_node\": {\"type\": \"integer\"}, "
 #define POOL_BOOKING_IN                                                                      \
     "\"booking_horizon\": {\"type\": [\"string\", \"integer\"], \"description\": \"how far " \

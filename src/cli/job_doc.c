@@ -34,6 +34,8 @@
               "submit only if the deadline (--by) can be promised"),                            \
         OTHER("hard-share", 0, ST_CLI_FLAG, hard_share, NULL,                                   \
               "never get more than the share, even beside idle neighbours"),                    \
+        OTHER("rdma", 0, ST_CLI_FLAG, rdma, NULL,                                               \
+              "give the tasks the node's RDMA devices; the pool must permit it"),               \
         OTHER("env", 'e', ST_CLI_MANY, env, "NAME=VALUE",                                       \
               "environment variable; NAME alone copies yours; repeatable"),                     \
         OTHER("secret", 0, ST_CLI_MANY, secrets, "NAME=SECRET[:env]",                           \
@@ -288,6 +290,8 @@ static int put_flags(json_t *doc, const st_job_flags *f, int ncommand, char **co
         json_object_set_new(doc, "hard", json_true());
     if (f->latency_critical)
         json_object_set_new(doc, "latency_critical", json_true());
+    if (f->rdma)
+        json_object_set_new(doc, "rdma", json_true());
     if (f->hard_share)
         json_object_set_new(doc, "hard_share", json_true());
     if (r == 0)

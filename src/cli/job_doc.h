@@ -86,6 +86,8 @@
     X("latency_critical", "true|false",                                                            \
       "share a GPU only with jobs of your account (default: false)")                               \
     X("hard", "true|false", "admit the job only if its deadline can be promised (default: false)") \
+    X("rdma", "true|false",                                                                        \
+      "give the tasks the node's RDMA devices; the pool must permit it (default: false)")          \
     X("hard_share", "true|false",                                                                  \
       "never get more than the share, even beside idle neighbours (levels mps and time; "          \
       "default: false)")                                                                           \
@@ -113,7 +115,7 @@ typedef struct st_job_flags {
     st_cli_words env, secrets, volumes, labels, with; /* the last of `whatif` */
     const char *array;
     const char *folder; /* that it comes with */
-    bool latency_critical, hard_share, hard, dry_run, print, wait;
+    bool latency_critical, hard_share, hard, rdma, dry_run, print, wait;
     st_cli_format format;
 } st_job_flags;
 

@@ -44,7 +44,7 @@ static const st_cli_row show_options[] = {OUTPUT_ROW, {0}};
          0,                                                                                   \
          ST_CLI_MANY,                                                                         \
          offsetof(pool_flags, allow),                                                         \
-         "host-image|host-network|none",                                                      \
+         "host-image|host-network|rdma|none",                                                 \
          "what jobs may use of the node itself; repeatable (default: none)",                  \
          0,                                                                                   \
          0},                                                                                  \

@@ -39,7 +39,7 @@ const char *st_allow_name(st_allow allow)
     return words[allow];
 }
 
-uint32_t st_allow_needed(const char *image, const char *network)
+uint32_t st_allow_needed(const char *image, const char *network, bool rdma)
 {
     uint32_t needs = 0;
 
@@ -47,5 +47,7 @@ uint32_t st_allow_needed(const char *image, const char *network)
         needs |= 1u << ST_ALLOW_HOST_IMAGE;
     if (network && strcmp(network, "host") == 0)
         needs |= 1u << ST_ALLOW_HOST_NETWORK;
+    if (rdma)
+        needs |= 1u << ST_ALLOW_RDMA;
     return needs;
 }

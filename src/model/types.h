@@ -74,9 +74,10 @@ const char *st_topo_name(st_topo topo);
 const char *st_dim_name(st_dim dim);
 
 /* What a pool may permit beyond running a fenced container. X(id, word, what a job may then do) */
-#define ST_ALLOW_TABLE(X)                                               \
-    X(ST_ALLOW_HOST_IMAGE, "host-image", "run on the node's own files") \
-    X(ST_ALLOW_HOST_NETWORK, "host-network", "use the node's own network")
+#define ST_ALLOW_TABLE(X)                                                  \
+    X(ST_ALLOW_HOST_IMAGE, "host-image", "run on the node's own files")    \
+    X(ST_ALLOW_HOST_NETWORK, "host-network", "use the node's own network") \
+    X(ST_ALLOW_RDMA, "rdma", "use the node's RDMA devices")
 typedef enum st_allow {
 #define X(id, word, what) id,
     ST_ALLOW_TABLE(X)
@@ -85,7 +86,7 @@ typedef enum st_allow {
 } st_allow;
 
 const char *st_allow_name(st_allow allow);
-/* The permissions a job with this image and network needs, as bits; NULL: it names none. */
-uint32_t st_allow_needed(const char *image, const char *network);
+/* The permissions a job with this image and network needs, as bits; NULL: it names none. `rdma`: it asks for that. */
+uint32_t st_allow_needed(const char *image, const char *network, bool rdma);
 
 #endif

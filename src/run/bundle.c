@@ -73,6 +73,8 @@ static json_t *process(const st_run_spec *spec, const st_cdi_edits *cdi)
     bare.env = NULL;
     json_array_append_new(limits, rlimit("RLIMIT_NOFILE", RLIMIT_NOFILE, 1048576));
     json_array_append_new(limits, rlimit("RLIMIT_CORE", RLIMIT_CORE, ST_NO_CORE));
+    if (spec->lock_memory)
+        json_array_append_new(limits, rlimit("RLIMIT_MEMLOCK", RLIMIT_MEMLOCK, RLIM_INFINITY));
     return json_pack(
         "{s:b, s:{s:I, s:I, s:i, s:o}, s:o, s:o, s:s, s:{s:[], s:[], s:[], s:[], s:[]},"
         " s:o, s:b, s:i}",

@@ -137,6 +137,7 @@ typedef struct st_run_spec {
     int64_t pids;     /* 0: ST_RUN_PIDS_DEFAULT */
     int64_t shm_mib;  /* /dev/shm; 0: half the RAM, at most 64 GiB */
     const char *shm;  /* a folder of the node to see there instead, shared; NULL: none */
+    bool lock_memory; /* as much of its RAM as it likes: RDMA needs that */
     int64_t tmp_mib;  /* /tmp; 0: ST_RUN_TMP_DEFAULT_MIB */
     const char *data; /* the tenant's storage on the node, seen at /data; NULL: none */
     st_run_net net;

@@ -18,10 +18,11 @@ static bool may_land(const st_fleet *fleet, const st_job_spec *spec, size_t pool
 }
 
 /* X(permission, what needs it, what to do without it) */
-#define LACK_TABLE(X)                                                               \
-    X(ST_ALLOW_HOST_IMAGE, "it names no image, so it runs on the node's own files", \
-      "name an image")                                                              \
-    X(ST_ALLOW_HOST_NETWORK, "it uses the node's own network", "use another network")
+#define LACK_TABLE(X)                                                                 \
+    X(ST_ALLOW_HOST_IMAGE, "it names no image, so it runs on the node's own files",   \
+      "name an image")                                                                \
+    X(ST_ALLOW_HOST_NETWORK, "it uses the node's own network", "use another network") \
+    X(ST_ALLOW_RDMA, "it uses RDMA", "leave out rdma")
 
 static int refuse(const st_fleet *fleet, const st_job_spec *spec, st_err *err)
 {

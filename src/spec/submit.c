@@ -41,6 +41,7 @@ static const st_field rows[] = {
     TEXT_ROW("image", image),
     TEXT_ROW("workdir", workdir),
     TEXT_ROW("network", network),
+    {.key = "rdma", .kind = ST_F_BOOL, .offset = offsetof(st_submit_doc, rdma)},
     EITHER_ROW("signal", signal),
     EITHER_ROW("notify_signal", notify_signal),
     {.key = "hard_share", .kind = ST_F_BOOL, .offset = offsetof(st_submit_doc, hard_share)},
@@ -370,7 +371,7 @@ int st_spec_submit(const st_doc *doc, const st_doc_node *map, const st_spec_name
         r = check_guarded(doc, map, &d, spec.shape.level, err);
     if (r < 0)
         return r;
-    spec.shape.needs = st_allow_needed(d.image, d.network) | st_way_needed(spec.yield);
+    spec.shape.needs = st_allow_needed(d.image, d.network, d.rdma) | st_way_needed(spec.yield);
     spec.name = d.name ? d.name : "job";
     spec.hard = d.hard;
     spec.account = d.asks.account;

@@ -160,7 +160,7 @@ static void submit(st_fuzz_gen *gen, bool together)
         job->yield = ST_YIELD_REQUEUE;
     make_movable(gen, job);
     if (st_rng_chance(rng, 1, 6))
-        job->shape.needs = (uint32_t)st_rng_below(rng, 1u << ST_ALLOW_COUNT);
+        job->shape.needs = (uint32_t)st_rng_below(rng, 1u << ST_WORLD_ALLOWS);
     int64_t scale = PICK(rng, MINUTE / 2, 5 * MINUTE, 60 * MINUTE) * (gen->busy ? 4 : 1);
     job->limit_ms = st_rng_chance(rng, 1, 5) ? ST_TIME_NEVER : st_rng_range(rng, 1000, scale);
     entry->run_ms = st_rng_range(rng, 1000, scale + scale / 4);
@@ -300,7 +300,7 @@ static void change_pool(st_fuzz_gen *gen, bool together)
     ev->u.pool.rules = pool->rules;
     ev->u.pool.force = gen->books && st_rng_chance(&gen->book_rng, 1, 3);
     if (st_rng_chance(rng, 1, 3))
-        ev->u.pool.rules.allow ^= 1u << st_rng_below(rng, ST_ALLOW_COUNT);
+        ev->u.pool.rules.allow ^= 1u << st_rng_below(rng, ST_WORLD_ALLOWS);
     ev->u.pool.oversub_m =
         st_rng_chance(rng, 1, 2) ? pool->oversub_m : PICK(rng, 999, 1000, 1500, 2000, 3000, 4000);
 }

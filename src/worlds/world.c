@@ -96,7 +96,7 @@ static int add_types(st_fuzz_gen *gen, st_err *err)
         ev->u.pool.name = st_tape_text(gen->tape, "p%d", i);
         ev->u.pool.levels = i == 0 ? 15 : (uint32_t)st_rng_range(&gen->rng, 1, 15);
         ev->u.pool.oversub_m = PICK(&gen->rng, 1000, 2000, 2500, 4000);
-        ev->u.pool.rules.allow = (uint32_t)st_rng_below(&gen->rng, 1u << ST_ALLOW_COUNT);
+        ev->u.pool.rules.allow = (uint32_t)st_rng_below(&gen->rng, 1u << ST_WORLD_ALLOWS);
         st_fuzz_book_pool(gen, &ev->u.pool.rules);
         rc = play(gen, err);
     }

@@ -29,6 +29,9 @@
 #include "check/check.h"
 #include "core/core.h"
 
+/* Permissions of pools in random worlds: the first ones. With more of them all worlds would be others. */
+#define ST_WORLD_ALLOWS 2
+
 /* ---- tapes -------------------------------------------------------------------------- */
 
 typedef struct st_tape_entry {

@@ -155,22 +155,25 @@ static void test_permissions(void **state)
 {
     static const struct {
         const char *allow, *image, *network, *lacks;
+        bool rdma;
     } rows[] = {
-        {"[]", "host", "none", "host-image"},
-        {"[\"host-image\"]", "host", "none", NULL},
-        {"[\"host-image\"]", "host", "host", "host-network"},
-        {"[\"host-network\"]", "host", "host", "host-image"},
-        {"[\"host-network\"]", "oci", "host", NULL},
-        {"[\"everything\", 1]", "oci", "host", "host-network"},
-        {"null", "folder", "tenant", NULL},
+        {"[]", "host", "none", "host-image", false},
+        {"[\"host-image\"]", "host", "none", NULL, false},
+        {"[\"host-image\"]", "host", "host", "host-network", false},
+        {"[\"host-network\"]", "host", "host", "host-image", false},
+        {"[\"host-network\"]", "oci", "host", NULL, false},
+        {"[\"everything\", 1]", "oci", "host", "host-network", false},
+        {"null", "folder", "tenant", NULL, false},
+        {"[\"host-image\"]", "host", "tenant", "rdma", true},
+        {"[\"rdma\"]", "oci", "tenant", NULL, true},
     };
     (void)state;
     for (size_t i = 0; i < ST_ARRAY_LEN(rows); i++) {
-        json_t *root =
-            json_pack("{s:i,s:[{s:s,s:s,s:s,s:{s:i},s:{s:i},s:{s:s},s:{s:s},s:[{s:i,s:[]}]}]}",
-                      "epoch", 1, "jobs", "job", "x", "want", "run", "level", "whole", "tenant",
-                      "id", 1, "domain_tenant", "id", 1, "image", "kind", rows[i].image, "document",
-                      "network", rows[i].network, "tasks", "task", 0, "devices");
+        json_t *root = json_pack(
+            "{s:i,s:[{s:s,s:s,s:s,s:{s:i},s:{s:i},s:{s:s},s:{s:s,s:b},s:[{s:i,s:[]}]}]}", "epoch",
+            1, "jobs", "job", "x", "want", "run", "level", "whole", "tenant", "id", 1,
+            "domain_tenant", "id", 1, "image", "kind", rows[i].image, "document", "network",
+            rows[i].network, "rdma", rows[i].rdma, "tasks", "task", 0, "devices");
         st_agent_list list = {0};
         st_err err = {0};
 

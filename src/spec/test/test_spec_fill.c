@@ -155,7 +155,8 @@ static void test_needs(void **state)
 
     (void)state;
     for (size_t i = 0; i < ST_ARRAY_LEN(rows); i++)
-        assert_int_equal(st_allow_needed(rows[i].image, rows[i].network), rows[i].needs);
+        assert_int_equal(st_allow_needed(rows[i].image, rows[i].network, false), rows[i].needs);
+    assert_int_equal(st_allow_needed("ubuntu", "tenant", true), 1u << ST_ALLOW_RDMA);
 }
 
 int main(void)
