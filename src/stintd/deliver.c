@@ -69,6 +69,7 @@ struct st_deliverer {
     ST_VEC(st_notice_outcome) came; /* for the next command */
     int posted;                     /* commands on their way */
     int64_t rest_ms;                /* no command before: the last one failed */
+    bool again;                     /* what the store has is still to be handed over */
     bool runs;
     /* Of the thread. */
     ST_VEC(org) orgs;
@@ -437,9 +438,12 @@ static void plain_done(st_cmd *cmd, const st_err *err)
     plain *p = (plain *)cmd;
     st_deliverer *d = p->d;
 
-    (void)err;
     pthread_mutex_lock(&d->lock);
     d->posted--;
+    if (err && cmd->run == st_notices_again) {
+        d->again = true;
+        d->rest_ms = now_ms() + IDLE_MS;
+    }
     pthread_cond_broadcast(&d->told);
     pthread_mutex_unlock(&d->lock);
     free(p);
@@ -456,6 +460,19 @@ static void post_plain(st_deliverer *d, int (*run)(st_tx *tx, st_cmd *cmd, st_er
     pthread_mutex_unlock(&d->lock);
     if (!st_control_post(d->options.control, &p->cmd))
         plain_done(&p->cmd, NULL);
+}
+
+/* Once, when the loop does what it is asked: nothing of a restored store goes out before an owner has accepted it. */
+static void post_again(st_deliverer *d)
+{
+    bool now;
+
+    pthread_mutex_lock(&d->lock);
+    now = d->again && now_ms() >= d->rest_ms;
+    d->again = d->again && !now;
+    pthread_mutex_unlock(&d->lock);
+    if (now)
+        post_plain(d, st_notices_again);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------------------ */
@@ -489,11 +506,11 @@ static void *loop(void *arg)
 {
     st_deliverer *d = arg;
 
-    post_plain(d, st_notices_again);
     d->soon_ms = now_ms();
     while (!stopping(d)) {
         int running;
 
+        post_again(d);
         sort_in(d);
         start_some(d);
         curl_multi_perform(d->multi, &running);
@@ -514,6 +531,7 @@ st_deliverer *st_deliverer_new(const st_deliver_options *options)
 
     d->options = *options;
     d->in_end = &d->in;
+    d->again = true;
     d->multi = curl_multi_init();
     ST_ASSERT(d->multi);
     ST_ASSERT(pthread_mutex_init(&d->lock, NULL) == 0);

@@ -14,6 +14,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
+import nodes  # noqa: E402
 from harness import Client, Stintd, check, fleet, main, token  # noqa: E402
 from receivers import Mail, Web, signed  # noqa: E402
 
@@ -24,7 +25,7 @@ class World:
         self.web, self.tls, self.mail = Web(), Web(self.folder), Mail()
         self.at = f"http://127.0.0.1:{self.web.port}"
         self.stintd = Stintd(program, config=(
-            "rate: 1000000\nengine: sim\nsocket: none\nnotice_retry: 100ms\nnotice_keep: 1h\n"
+            "rate: 1000000\nengine: sim\nsocket: none\npolicy: {notice: 0.1s, grace: 0.3s, min_run: 0.2s, cooldown: 0.2s}\nnotice_retry: 100ms\nnotice_keep: 1h\n"
             f"notice_hosts: \"{self.at}, localhost:{self.tls.port}, http://127.0.0.2:{self.web.port}, http://localhost:{self.web.port}\"\n"
             f"notice_networks: 127.0.0.1\nnotice_ca: {self.tls.ca}\n"
             f"notice_mail: smtp://127.0.0.1:{self.mail.port}\nnotice_mail_from: stint@example.com\nnotice_mail_domains: example.com\n"))
@@ -227,6 +228,41 @@ def budgets(w):
     w.remove("head", "money")
 
 
+def preempted(w):
+    """Who has to leave is told, and once more when it has left."""
+    w.added("bob", "yields", webhook=w.at + "/ok/yields", on=["preempt", "start"])
+    jobs = [w.who["bob"].make("/v1/jobs", {"name": f"b{i}", "gpus": 8, "limit": "2h", "sim": {"run": "1h"}})["id"] for i in range(4)]
+    w.until(lambda: len(w.web.docs("/ok/yields")) == 4, "they start")
+    claim = w.who["eve"].make("/v1/jobs", {"name": "claim", "gpus": 8, "limit": "2h", "sim": {"run": "1h"}})["id"]
+    w.until(lambda: w.who["eve"].get("/v1/jobs/" + claim).json["state"] == "running", "the owner has its GPUs")
+    w.until(lambda: [d for d in w.web.docs("/ok/yields") if d["type"] == "preempt" and d["job"]["state"] == "pending"], "it is told")
+    told = [d for d in w.web.docs("/ok/yields") if d["type"] == "preempt"]
+    check({d["job"]["id"] for d in told} <= set(jobs) and "waits again" in told[-1]["title"], "%s", told)
+    check("claim" not in json.dumps(told) and claim not in json.dumps(told), "it is told by whom: %s", told)
+    for user, job in [("bob", j) for j in jobs] + [("eve", claim)]:
+        w.who[user].call("DELETE", "/v1/jobs/" + job)
+    w.remove("bob", "yields")
+
+
+def faulty(program, w):
+    """Whose job is on a node with a fault is told, and nobody else."""
+    stintd = Stintd(program, config=f"rate: 1000000\nnotice_hosts: \"{w.at}\"\nnotice_networks: 127.0.0.1\n")
+    try:
+        world = nodes.World(stintd)
+        for name in (world.here, world.there):
+            put = world.who[name].call("PUT", f"/v1/accounts/{name}/notices/n", {"webhook": f"{w.at}/ok/{name}", "on": ["incident"], "jobs": "all"})
+            check(put.status == 200, "%d %s", put.status, put.text)
+        job, node = world.job(world.here)
+        world.sick(node)
+        world.until(lambda: w.web.at("/ok/" + world.here), "the fault is told")
+        doc = w.web.docs("/ok/" + world.here)[0]
+        check((doc["type"], doc["incident"]["node"], doc["incident"]["fault"], doc["job"]["id"]) == ("incident", node, "xid", job), "%s", doc)
+        check("79" not in doc["title"], "it is told what is the owner's to know: %s", doc)
+        check(w.web.at("/ok/" + world.there) == [], "a stranger is told")
+    finally:
+        stintd.stop()
+
+
 def turns(w):
     """Thirty notices of one tenant, for receivers that never answer or answer forever, and as many jobs: the other tenant's is there at once."""
     for i in range(30):
@@ -266,6 +302,8 @@ def limits(w):
 def again(w):
     """What waits is told after a restart, with its id; what was taken is not."""
     w.added("ada", "keeps", webhook=f"http://localhost:{w.web.port}/later/4/keeps")
+    w.added("head", "soon", webhook=w.at + "/ok/soon", on=["booking"], jobs="all")
+    booked = w.who["head"].make("/v1/bookings", {"account": "here", "type": "h100", "gpus": 8, "from": "+12m", "for": "1h", "confirm": True})
     delivery = w.test("ada", "keeps")
     w.until(lambda: len(w.web.at("/later/4/keeps")) >= 1, "it is tried")
     taken = len(w.web.at("/ok/all"))
@@ -278,6 +316,9 @@ def again(w):
     ids = [h["webhook-id"] for h, _ in w.web.at("/ok/all")[taken:]]
     before = {h["webhook-id"] for h, _ in w.web.at("/ok/all")[:taken]}
     check(not before & set(ids), "told again: %s", ids)
+    w.until(lambda: w.web.at("/ok/soon"), "the booking is told")
+    doc = w.web.docs("/ok/soon")[0]
+    check(doc["booking"]["id"] == booked.get("id", doc["booking"]["id"]) and "begins soon" in doc["title"], "%s, booked %s", doc, booked)
 
 
 def another(w):
@@ -333,11 +374,12 @@ def commands(w):
 def run(program):
     w = World(program)
     try:
-        for case in (a_job_is_told, whose_jobs, not_for_others, at_rest, nowhere_else, bad_receivers, mails, over_tls, budgets, commands, turns,
+        for case in (a_job_is_told, whose_jobs, not_for_others, at_rest, nowhere_else, bad_receivers, mails, over_tls, budgets, preempted, commands, turns,
                      limits, again, another, removed):
             begun = time.monotonic()
             case(w)
             print(f"{case.__name__}: {time.monotonic() - begun:.1f} s")
+        faulty(program, w)
     finally:
         w.web.close()
         w.tls.close()
