@@ -82,6 +82,7 @@
     X(ALLOW, "a job runs where the permission it needs is not given", 40)               \
     X(DRAIN, "a node that drains takes new jobs", 40)                                   \
     X(DRAIN_BY, "jobs stay on a node beyond the time by which it drains", 20000003)     \
+    X(PICK, "a job runs on nodes that it does not allow", 25000001)                     \
     X(ACCEPT, "a node comes back without a test", 100)                                  \
     X(SUSPECT, "a suspicion ends the jobs of a node", 100)                              \
     X(BREAKER, "a storm of one fault takes out every node", 200)                        \

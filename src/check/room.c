@@ -235,6 +235,8 @@ static bool may_serve(const st_fleet *fleet, const st_node *node, const st_job *
         return false;
     if (job->shape.needs & ~st_pool_gives(&fleet->pools.v[node->pool].rules))
         return false;
+    if (!st_check_picked(fleet, node, job))
+        return false;
     return job->shape.gpus == 0 ||
            (node->type == type && (fleet->pools.v[node->pool].levels >> job->shape.level & 1));
 }

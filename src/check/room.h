@@ -69,4 +69,7 @@ int32_t st_room_domain(const st_tree *tree, int32_t account);
 /* VRAM of one task on one GPU at MPS or TIME. */
 int64_t st_room_vram_mib(const st_fleet *fleet, const st_job *job, int32_t type);
 
+/* Whether the job allows the node, by what it was submitted with (pick.c). */
+bool st_check_picked(const st_fleet *fleet, const st_node *node, const st_job *job);
+
 #endif

@@ -113,6 +113,11 @@ static int nodes_ready(const st_step *step, const st_effect *e, st_err *err)
     for (int i = 0; i < e->ngrants; i++) {
         const st_grant *g = &step->fx->grants.v[e->grants_at + (size_t)i];
         const st_node *node = st_core_fleet(step->core)->nodes.v[g->node];
+        const st_track *t = st_watch_find(step->watch, e->job);
+        if (e->kind != ST_FX_RESUME && t &&
+            !st_check_picked(st_core_fleet(step->core), node, &t->job))
+            return BAD("nodes: %s for job %" PRIu64 " on node %s, which it does not allow",
+                       st_effect_name(e->kind), e->job, node->name);
         if (node->state != ST_NODE_READY)
             return BAD("drained: %s for job %" PRIu64 " on node %s, which is %s",
                        st_effect_name(e->kind), e->job, node->name,

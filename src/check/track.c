@@ -3,6 +3,7 @@
  * never copied, so that what the effects leave out shows.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "check/watch.h"
@@ -68,6 +69,15 @@ st_watch_counts st_watch_counted(const st_watch *watch)
     return watch->counts;
 }
 
+/* Under which the fleet has the text; 0: none was said. */
+static uint64_t number_of(const st_fleet *fleet, const char *nodes)
+{
+    for (size_t i = 0; nodes && nodes[0] && i < fleet->picks.n; i++)
+        if (strcmp(fleet->picks.v[i].text, nodes) == 0)
+            return fleet->picks.v[i].number;
+    return 0;
+}
+
 /* The job as it was submitted: from the event, since it may be over by the end of the step. */
 void st_watch_add(const st_step *step, uint64_t id)
 {
@@ -93,6 +103,7 @@ void st_watch_add(const st_step *step, uint64_t id)
         t->job.pool = spec->pool;
         t->job.tasks = spec->tasks;
         t->job.shape = spec->shape;
+        t->job.shape.nodes = number_of(st_core_fleet(step->core), spec->nodes);
         t->job.topo = spec->topo;
         t->job.topo_required = spec->topo_required;
         t->job.latency_critical = spec->latency_critical;

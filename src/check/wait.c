@@ -304,6 +304,8 @@ static bool reason_true(const scene *s, const st_job *job, const st_reason *r)
         return job->shape.ram_mib > 0;
     case ST_WHY_TOPOLOGY:
         return job->topo_required;
+    case ST_WHY_NODES:
+        return job->shape.nodes != 0 && r->used < r->asked;
     default:
         return true;
     }

@@ -114,6 +114,7 @@ typedef struct st_job_spec {
     uint64_t hold; /* hard: the number of the booking that is kept for it, chosen by the caller */
     bool meek;     /* preempts nobody of its own account, and nobody while it borrows */
     bool fails;    /* it fails with its node, and is not started again */
+    const char *nodes;      /* which will do (model/pick.h); NULL: any */
     const st_await *afters; /* what it waits for, none of it over yet */
     int nafters;
     bool keeps;     /* it is not cancelled when one of them ends otherwise */
@@ -338,10 +339,10 @@ const char *st_deadline_name(st_deadline state);
  * account. over_floor: used and bound of account. gpus_busy, cpu, ram, nodes_down: asked tasks, used: those that
  * fit. topology: inside one domain of `dim`. held, reserved, reclaim_reserved: `other`. reclaim_bound: `used` GPUs
  * for `asked`. moves: `used` jobs with `bound` milli-GPU. no_nodes: of asked tasks `bound` fit; dim: pool + 1.
- * stopping: `asked` jobs; used 1: itself. lookahead: `bound` stand before it. window: dim is the st_bar. booking:
- * used 1: it has not begun. after, never: `other` is one of `asked`, an array where used is 1; dim: st_after_how.
- * on_hold: used: how strong whoever holds it is. throttle: bound. retry: used tries of `bound`. until_ms where it is
- * a matter of time. */
+ * nodes: asked and used as there, bound: its pick, dim: GPUs of a task. stopping: `asked` jobs; used 1: itself. lookahead:
+ * `bound` stand before it. window: dim is the st_bar. booking: used 1: it has not begun. after, never: `other` is one of
+ * `asked`, an array where used is 1; dim: st_after_how. on_hold: used: how strong whoever holds it is. throttle: bound.
+ * retry: used tries of `bound`. until_ms where it is a matter of time. */
 #define ST_REASON_TABLE(X)                                                                         \
     X(ST_WHY_MAX, "max", true, "the account would hold more than its max",                         \
       "wait until one of its jobs ends, or ask an admin for a higher max")                         \
@@ -413,6 +414,8 @@ const char *st_deadline_name(st_deadline state);
     X(ST_WHY_MEEK, "no_preempt", false,                                                            \
       "its priority class has no right to preempt; with one it would start",                       \
       "wait, or submit it in a class that preempts (--class)")                                     \
+    X(ST_WHY_NODES, "nodes", true, "too few of the nodes it allows have room",                     \
+      "wait, or allow other nodes (--node-label, --exclude-node)")                                 \
     X(ST_WHY_AFTER, "after", true, "it waits for other jobs to end",                               \
       "wait for the named job, or cancel this one")                                                \
     X(ST_WHY_NEVER, "never", true,                                                                 \

@@ -2,6 +2,7 @@
  * that it is well-formed. */
 #include "core/core.h"
 #include "model/codec.h"
+#include "model/pick.h"
 
 #define TEXT_MAX     (4 * ST_NAME_MAX)
 #define FORMAT_SHIFT 6 /* the kind stands below, the format it was written in above */
@@ -127,6 +128,8 @@ static void io_job_spec(codec *c, st_arena *arena, st_job_spec *j)
         IO_BOOL(c, j->fails);
     if (c->format >= 24)
         io_flow(c, arena, j);
+    if (c->format >= 23)
+        io_upto(c, arena, &j->nodes, ST_PICK_TEXT_MAX);
 }
 
 static void io_book(codec *c, st_arena *arena, st_event *ev)

@@ -108,6 +108,26 @@ static uint64_t held_by(st_core *core, const st_job *job, int32_t type)
     return found;
 }
 
+/* What it allows keeps it out, and how many of its tasks fit there. */
+static void say_nodes(const st_job *job, int32_t type, int64_t fit, st_reasons *ret)
+{
+    st_reason r = reason_of(ST_WHY_NODES, type);
+    r.asked = job->tasks;
+    r.used = fit;
+    r.bound = (int64_t)job->shape.nodes;
+    r.dim = job->shape.gpus;
+    say(ret, r);
+}
+
+/* Whether it would fit if it allowed all nodes. */
+static bool fits_elsewhere(st_core *core, const st_job *job, int32_t type)
+{
+    st_job any = *job;
+    any.shape.nodes = 0;
+    st_ask ask = {.job = &any, .type = type};
+    return st_place_fits(core->placer, &ask);
+}
+
 static void say_no_room(st_core *core, const st_job *job, int32_t type, st_reasons *ret)
 {
     st_ask ask = {.job = job, .type = type};
@@ -128,6 +148,10 @@ static void say_no_room(st_core *core, const st_job *job, int32_t type, st_reaso
     if (job->state == ST_JOB_PAUSED) {
         r.code = ST_WHY_PINNED;
         say(ret, r);
+        return;
+    }
+    if (job->shape.nodes && why.fit_now < job->tasks && fits_elsewhere(core, job, type)) {
+        say_nodes(job, type, why.fit_now, ret);
         return;
     }
     if (why.fit_ready < job->tasks) {
@@ -273,6 +297,10 @@ static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons 
     if (!st_core_possible(core, job, type, &most)) {
         /* Nothing else matters where it can never run. */
         st_reason r = reason_of(ST_WHY_NO_NODES, type);
+        if (job->shape.nodes) {
+            say_nodes(job, type, most, ret);
+            return;
+        }
         r.asked = job->tasks;
         r.bound = most;
         r.dim = job->pool + 1;

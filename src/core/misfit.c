@@ -44,6 +44,8 @@ uint64_t st_core_shape_key(const st_job *job, int32_t type)
     uint64_t h = 1;
     for (size_t i = 0; i < ST_ARRAY_LEN(words); i++)
         h = st_hash_u64(h, words[i]);
+    if (s->nodes) /* others have the keys that are saved since before */
+        h = st_hash_u64(h, s->nodes);
     return job->state == ST_JOB_PAUSED ? st_hash_u64(h, job->id) : h;
 }
 

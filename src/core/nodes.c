@@ -347,6 +347,29 @@ int st_core_node_agent(st_core *core, const st_event *ev, st_effects *fx, st_err
     return 0;
 }
 
+/* Jobs may allow the node no more, or from now on. Who runs there stays; a plan to come there goes. */
+static void pick_again(st_core *core, st_node *node, st_effects *fx)
+{
+    st_due_jobs ids = {0};
+    bool any = false;
+    for (size_t i = 0; i < core->jobs.n; i++)
+        any |= core->jobs.v[i]->shape.nodes != 0;
+    if (!any)
+        return;
+    st_node_who(node, &ids);
+    for (size_t i = 0; i < ids.n; i++) {
+        st_job *job = st_core_find(core, ids.v[i]);
+        if (job && job->held && !st_fleet_picks(core->fleet, job->shape.nodes, node))
+            st_core_unhold(core, job, fx);
+        else if (job && job->to && !st_fleet_picks(core->fleet, job->shape.nodes, node))
+            st_core_forget_move(core, job);
+    }
+    st_vec_free(&ids);
+    st_node_touch(core->fleet, node);
+    st_core_forget_possible(core);
+    st_core_changed(core, ST_CHANGED_WAITING | ST_CHANGED_ROUND);
+}
+
 /* Bookings that require what it has no more move, as from a node that drains. */
 int st_core_node_labels(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
 {
@@ -368,6 +391,7 @@ int st_core_node_labels(st_core *core, const st_event *ev, st_effects *fx, st_er
         return rc;
     }
     free(was);
+    pick_again(core, node, fx);
     st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM);
     st_book_set_due(core);
     return 0;

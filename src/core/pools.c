@@ -80,7 +80,7 @@ static bool still_possible(st_core *core, const st_job *job)
     return false;
 }
 
-static void forget_possible(st_core *core)
+void st_core_forget_possible(st_core *core)
 {
     st_idmap_free(core->possible);
     core->possible = st_idmap_new();
@@ -122,7 +122,7 @@ int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_er
         core->fleet->pools.v[pool].rules = old.rules;
         return rc;
     }
-    forget_possible(core);
+    st_core_forget_possible(core);
     bool less = (old.levels & ~ev->u.pool.levels) || ev->u.pool.oversub_m < old.oversub_m ||
                 (st_pool_gives(&old.rules) & ~gives);
     rc = less ? check_waiting(core, "pool", name, err) : 0;
@@ -133,7 +133,7 @@ int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_er
         int back =
             st_fleet_set_pool(core->fleet, core->tree, pool, old.levels, old.oversub_m, NULL);
         ST_ASSERT(back == 0);
-        forget_possible(core);
+        st_core_forget_possible(core);
         return rc;
     }
     st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM); /* homes carry others now */
@@ -166,13 +166,13 @@ int st_core_node_remove(st_core *core, st_node *node, bool force, st_effects *fx
                        "job",
                        node->name, job->name);
     st_node_set_state(core->fleet, node, ST_NODE_REMOVED);
-    forget_possible(core);
+    st_core_forget_possible(core);
     int rc = check_waiting(core, "node", node->name, err);
     if (rc == 0)
         rc = st_book_leave_node(core, node, force, fx, err);
     if (rc < 0) {
         st_node_set_state(core->fleet, node, was);
-        forget_possible(core);
+        st_core_forget_possible(core);
         return rc;
     }
     st_fleet_remove_node(core->fleet, node);
@@ -206,7 +206,7 @@ int st_core_pool_remove(st_core *core, const st_event *ev, st_effects *fx, st_er
             return st_fail(err, ST_ESTATE, "pool %s: booking %s is in it; cancel it first", name,
                            core->bookings.v[i]->name);
     st_fleet_remove_pool(core->fleet, pool);
-    forget_possible(core);
+    st_core_forget_possible(core);
     st_core_changed(core, ST_CHANGED_YIELDERS);
     return 0;
 }

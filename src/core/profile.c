@@ -220,6 +220,7 @@ static uint64_t key_of(const st_core *core, const st_job *job, int32_t type, uns
         (uint64_t)s->ram_mib,
         (uint64_t)job->pool,
         s->needs,
+        s->nodes,
         shared ? (uint64_t)job->account : 0,
         shared ? (uint64_t)st_tree_domain(core->tree, job->account) : 0,
         shared && job->latency_critical,
@@ -230,6 +231,18 @@ static uint64_t key_of(const st_core *core, const st_job *job, int32_t type, uns
     for (size_t i = 0; i < ST_ARRAY_LEN(words); i++)
         h = st_hash_u64(h, words[i]);
     return h;
+}
+
+void st_profiles_forget_picks(st_core *core)
+{
+    for (size_t i = core->profiles.n; i > 0; i--) {
+        st_profile *p = core->profiles.v[i - 1];
+        uint64_t nodes = p->like.shape.nodes;
+        if (!nodes || st_fleet_picked_text(core->fleet, nodes))
+            continue;
+        st_profile_free(p);
+        st_vec_remove(&core->profiles, i - 1);
+    }
 }
 
 /* The one that was used longest ago makes way. */

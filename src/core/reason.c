@@ -4,6 +4,7 @@
 
 #include "base/num.h"
 #include "core/state.h"
+#include "model/pick.h"
 
 const char *st_reason_name(st_why code)
 {
@@ -102,11 +103,31 @@ static void text_bound(const telling *t, st_strbuf *out)
                    limit ? "limit per user" : "max", bound);
 }
 
+/* In the job's own words. */
+static void text_pick(const st_core *core, const st_reason *r, st_strbuf *out)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf said = {0};
+    const char *pick = st_fleet_picked_text(core->fleet, (uint64_t)r->bound);
+    st_pick_say(pick ? pick : "", &said);
+    if (r->used > 0)
+        st_strbuf_addf(out, "%" PRId64 " of %" PRId64 " tasks fit on nodes with %s", r->used,
+                       r->asked, st_strbuf_str(&said));
+    else if (r->dim > 0)
+        st_strbuf_addf(out, "no node with %s has %d free %s%s", st_strbuf_str(&said), r->dim,
+                       r->type >= 0 ? core->fleet->types.v[r->type].name : "GPU",
+                       r->dim == 1 || r->type >= 0 ? "" : "s");
+    else
+        st_strbuf_addf(out, "no node with %s has room", st_strbuf_str(&said));
+}
+
 static void text_room(const st_core *core, const st_reason *r, st_strbuf *out)
 {
     char gpu[32];
     st_fmt_milli(gpu, r->bound);
     switch (r->code) {
+    case ST_WHY_NODES:
+        text_pick(core, r, out);
+        break;
     case ST_WHY_GPUS_BUSY:
         if (r->asked == 1)
             st_strbuf_addf(out, "too few %s are free", gpus_name(core, r));

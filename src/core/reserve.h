@@ -71,4 +71,7 @@ bool st_reserve_kept(st_core *core, const st_job *job, st_reservation *r);
 bool st_reserve_slowly(st_core *core, const st_job *job, bool all_leavers, st_reservation *r);
 void st_kept_free(st_kept *kept);
 
+/* After picks of the fleet were swept out (st_fleet_sweep_picks). */
+void st_profiles_forget_picks(st_core *core);
+
 #endif

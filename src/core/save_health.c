@@ -1,5 +1,7 @@
-/* The life of nodes and their incidents to bytes and back; part of save.c. */
+/* The life of nodes, their incidents and what jobs say of nodes to bytes and back; part of save.c. */
 #include "core/save_health.h"
+
+#include "model/pick.h"
 
 static int64_t last_of(size_t n)
 {
@@ -81,4 +83,27 @@ void st_save_incidents(codec *c, st_core *core)
         c->bad |= core->incidents.v[i]->id > core->last_incident ||
                   (i > 0 && core->incidents.v[i]->id <= core->incidents.v[i - 1]->id);
     }
+}
+
+/* Which nodes it allows: its number, under which others are remembered, and the text. */
+void st_save_pick(codec *c, st_fleet *fleet, st_job *j)
+{
+    io_u64(c, &j->shape.nodes);
+    if (j->shape.nodes == 0)
+        return;
+    const char *text = c->out ? st_fleet_picked_text(fleet, j->shape.nodes) : NULL;
+    ST_CLEANUP(st_freep) char *read = NULL;
+    size_t n = io_count(c, text ? strlen(text) : 0, ST_PICK_TEXT_MAX);
+    if (c->out) {
+        st_strbuf_addn(c->out, text ? text : "", n);
+        return;
+    }
+    if (c->bad || c->n - c->at < n) {
+        c->bad = true;
+        return;
+    }
+    read = st_xstrndup(c->in + c->at, n);
+    c->at += n;
+    c->bad |=
+        strlen(read) != n || !st_pick_ok(read) || !st_fleet_pick_as(fleet, j->shape.nodes, read);
 }

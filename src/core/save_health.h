@@ -7,5 +7,6 @@
 
 void st_save_life(codec *c, st_node *node);
 void st_save_incidents(codec *c, st_core *core);
+void st_save_pick(codec *c, st_fleet *fleet, st_job *j);
 
 #endif

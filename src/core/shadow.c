@@ -554,3 +554,14 @@ st_grant *st_shadow_place(const st_job *job)
     memcpy(place, job->shadow->job.grants, n * sizeof *place);
     return place;
 }
+
+void st_shadow_use_picks(st_core *core)
+{
+    for (size_t i = 0; i < core->shadows.n; i++) {
+        const st_shadow_cluster *cluster = core->shadows.v[i];
+        for (size_t k = 0; k < cluster->waits.n; k++)
+            st_fleet_use_pick(core->fleet, cluster->waits.v[k]->job.shape.nodes);
+        for (size_t k = 0; k < cluster->stand.n; k++)
+            st_fleet_use_pick(core->fleet, cluster->stand.v[k]->job.shape.nodes);
+    }
+}

@@ -63,4 +63,7 @@ bool st_shadow_fits(const st_core *core, const st_job *job,
 /* A copy of its home place. */
 st_grant *st_shadow_place(const st_job *job);
 
+/* Marks the picks of jobs on paper as used (st_fleet_sweep_picks). */
+void st_shadow_use_picks(st_core *core);
+
 #endif

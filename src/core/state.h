@@ -381,6 +381,7 @@ void st_deadline_keep(st_core *core, const st_job *job, st_effects *fx);
 bool st_deadline_run(st_core *core, st_effects *fx);
 
 /* pools.c */
+void st_core_forget_possible(st_core *core); /* shapes may fit the fleet no more, or again */
 int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
 int st_core_pool_remove(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
 int st_core_node_remove(st_core *core, st_node *node, bool force, st_effects *fx, st_err *err);

@@ -7,9 +7,12 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/quote.h"
 #include "core/book.h"
 #include "core/flow.h"
+#include "core/reserve.h"
 #include "core/shadow.h"
+#include "model/pick.h"
 
 static int check_shape(const st_core *core, const st_job_spec *s, st_err *err)
 {
@@ -63,6 +66,48 @@ static int check_shape(const st_core *core, const st_job_spec *s, st_err *err)
                        "use checkpoint or requeue",
                        s->name, st_level_name(shape->level));
     return 0;
+}
+
+/* Which nodes it allows: named ones are there, and nobody else says where it runs. */
+static int check_nodes(const st_core *core, const st_job_spec *s, st_err *err)
+{
+    if (!s->nodes || !s->nodes[0])
+        return 0;
+    if (!st_pick_ok(s->nodes))
+        return st_fail(err, ST_EINVAL, "job %s: what it says of its nodes is not well-formed",
+                       s->name);
+    if (s->booking || s->series || s->slot || s->hard)
+        return st_fail(err, ST_EINVAL,
+                       "job %s: its nodes are those of a booking; say which labels they need when "
+                       "you book (--require)",
+                       s->name);
+    for (const char *at = s->nodes; *at; at = strchr(at, '\n') + 1) {
+        char name[ST_NAME_MAX + 1], q[ST_QUOTE_MAX];
+        if (at[0] != '-')
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "\n") - 1, at + 1);
+        if (st_fleet_node(core->fleet, name) < 0)
+            return st_fail(err, ST_ENOENT, "job %s: there is no node %s to leave out", s->name,
+                           st_quote(q, name));
+    }
+    return 0;
+}
+
+/* Texts that no job has any more make way, now and then. */
+static void sweep_picks(st_core *core)
+{
+    st_fleet *fleet = core->fleet;
+    if (fleet->picks.n < 2 * core->jobs.n + 64)
+        return;
+    for (size_t i = 0; i < core->jobs.n; i++)
+        st_fleet_use_pick(fleet, core->jobs.v[i]->shape.nodes);
+    for (size_t i = 0; i < core->ended.n; i++)
+        st_fleet_use_pick(fleet, core->ended.v[i]->shape.nodes);
+    st_shadow_use_picks(core);
+    st_fleet_sweep_picks(fleet);
+    st_placer_forget_picks(core->placer);
+    st_profiles_forget_picks(core);
+    st_core_forget_possible(core);
 }
 
 static int check_who(const st_core *core, const st_job_spec *s, int32_t *ret_account, st_err *err)
@@ -222,6 +267,21 @@ static int fail_room(const st_core *core, const st_job *job, int32_t type, int64
         return st_fail(err, ST_EINVAL, "job %s: %s%s %s level %s", job->name,
                        pool ? "pool " : "no pool", pool ? pool : "",
                        pool ? "does not allow" : "allows", st_level_name(job->shape.level));
+    if (job->shape.nodes) {
+        ST_CLEANUP(st_strbuf_done) st_strbuf said = {0};
+        st_pick_say(st_fleet_picked_text(core->fleet, job->shape.nodes), &said);
+        st_fmt_milli(cpu, job->shape.cpu_m);
+        if (most > 0)
+            return st_fail(err, ST_EINVAL,
+                           "job %s: only %" PRId64 " of %d tasks fit on nodes with %s, even empty",
+                           job->name, most, job->tasks, st_strbuf_str(&said));
+        if (gpus > 0)
+            return st_fail(err, ST_EINVAL, "job %s: no node with %s could take a task with %d %s%s",
+                           job->name, st_strbuf_str(&said), gpus, name ? name : "GPU",
+                           gpus == 1 ? "" : "s");
+        return st_fail(err, ST_EINVAL, "job %s: no node with %s could take a task with %s CPUs",
+                       job->name, st_strbuf_str(&said), cpu);
+    }
     if (!pool_allows(core, job, true))
         return st_fail(err, ST_EINVAL, "job %s: no pool allows the image or network it uses",
                        job->name);
@@ -301,6 +361,8 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
     int rc = check_who(core, spec, &account, err);
     if (rc == 0)
         rc = check_shape(core, spec, err);
+    if (rc == 0)
+        rc = check_nodes(core, spec, err);
     if (rc == 0 && spec->booking)
         rc = st_book_check_submit(core, spec, account, err);
     if (rc == 0)
@@ -346,6 +408,11 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
         .told_at_ms = -1,
     };
     st_window_set(core, spec, &job);
+    job.shape.nodes = 0;
+    if (spec->nodes && spec->nodes[0]) {
+        sweep_picks(core);
+        job.shape.nodes = st_fleet_pick(core->fleet, spec->nodes);
+    }
     if (fenced || job.shape.gpus == 0)
         job.shape.share_m = 0;
     int32_t reader = spec->reader ? st_tree_find(core->tree, spec->reader) : ST_ROOT;

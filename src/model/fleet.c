@@ -54,6 +54,10 @@ void st_fleet_free(st_fleet *fleet)
     }
     st_vec_free(&fleet->nodes);
     st_vec_free(&fleet->changes);
+    for (size_t i = 0; i < fleet->picks.n; i++)
+        free(fleet->picks.v[i].text);
+    st_vec_free(&fleet->picks);
+    st_idmap_free(fleet->pick_at);
     for (int l = 0; l < ST_TOPO_COUNT; l++) {
         for (size_t i = 0; i < fleet->domains[l].n; i++) {
             free(fleet->domains[l].v[i].name);

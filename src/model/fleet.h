@@ -189,6 +189,13 @@ typedef struct st_node_change {
     int32_t node, type;
 } st_node_change;
 
+/* What a job says of its nodes (model/pick.h), under a number that follows from its text. */
+typedef struct st_fleet_picked {
+    uint64_t number;
+    char *text;
+    bool used; /* scratch */
+} st_fleet_picked;
+
 typedef struct st_fleet {
     ST_VEC(st_gpu_type) types;
     ST_VEC(st_pool) pools;
@@ -198,6 +205,8 @@ typedef struct st_fleet {
     uint64_t changes_from;                    /* how many were dropped from the front */
     uint64_t changed[ST_TYPES_MAX + 1]; /* by type + 1: how many there were, and nodes that came */
     int64_t latency_critical;           /* residents that share a GPU and are */
+    ST_VEC(st_fleet_picked) picks;
+    st_idmap *pick_at; /* where they are, by number */
     st_map *node_ids;
     st_map *domain_ids; /* "rack/NAME" and so on */
 } st_fleet;
@@ -241,6 +250,17 @@ static inline bool st_pool_there(const st_pool *pool)
 {
     return pool->name[0] != '\0';
 }
+
+/* Keeps the text, which is well-formed, and returns its number, never 0. It is kept until it is swept out. */
+uint64_t st_fleet_pick(st_fleet *fleet, const char *text);
+/* Under the number it had when it was saved; false: another text has that. */
+bool st_fleet_pick_as(st_fleet *fleet, uint64_t number, const char *text);
+const char *st_fleet_picked_text(const st_fleet *fleet, uint64_t number); /* NULL: there is none */
+/* Whether the node will do; of a pick that is gone none does. */
+bool st_fleet_picks(const st_fleet *fleet, uint64_t number, const st_node *node);
+/* Forgets those that are not `used`, and unmarks the others. */
+void st_fleet_sweep_picks(st_fleet *fleet);
+void st_fleet_use_pick(st_fleet *fleet, uint64_t number);
 
 /* Everything it would have if all nodes were well. */
 void st_fleet_whole(const st_fleet *fleet, st_use *ret);

@@ -73,6 +73,7 @@ typedef struct st_shape {
     int64_t cpu_m;    /* per task */
     int64_t ram_mib;  /* per task */
     uint32_t needs;   /* only pools that give all of this will do */
+    uint64_t nodes;   /* only nodes of this pick of the fleet (st_fleet_pick); 0: any */
 } st_shape;
 
 typedef struct st_grant {

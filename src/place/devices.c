@@ -41,6 +41,8 @@ bool st_place_allowed(const st_placer *placer, const st_node *node, const st_job
     const st_pool *pool = &placer->fleet->pools.v[node->pool];
     if ((job->shape.needs & ~st_pool_gives(&pool->rules)) && !ST_BROKEN(ALLOW))
         return false;
+    if (!st_fleet_picks(placer->fleet, job->shape.nodes, node))
+        return false;
     if (job->shape.gpus == 0)
         return true;
     bool level = (pool->levels >> job->shape.level & 1) || ST_BROKEN(LEVEL);

@@ -22,6 +22,9 @@ typedef struct st_placer st_placer;
 st_placer *st_placer_new(const st_fleet *fleet, const st_tree *tree);
 void st_placer_free(st_placer *placer);
 
+/* After picks of the fleet were swept out (st_fleet_sweep_picks). */
+void st_placer_forget_picks(st_placer *placer);
+
 /* The learned workload: to count what is submitted, and to save it. */
 st_typical *st_placer_typical(st_placer *placer);
 

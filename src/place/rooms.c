@@ -20,9 +20,12 @@
 
 /* What is to be said of the node's kind in this look; NULL if the node is not seen as it is, or is
  * like no other. */
-static st_place_answer *answer_of(st_placer *placer, const st_ask *ask, size_t id)
+static st_place_answer *answer_of(st_placer *placer, const st_rooms *r, const st_ask *ask,
+                                  size_t id)
 {
     st_place_kinds *k = &placer->kinds;
+    if (r->like.shape.nodes)
+        return NULL; /* a kind has all names, and all labels */
     if (ask && ask->view) {
         const st_node *node = placer->fleet->nodes.v[id];
         if (ask->view(ask->ctx, node) != &node->view)
@@ -51,7 +54,7 @@ static int16_t cost_of(st_placer *placer, const st_rooms *r, const st_node *node
 static int16_t cost_by_kind(st_placer *placer, const st_rooms *r, const st_ask *ask, size_t id,
                             bool learned)
 {
-    st_place_answer *had = answer_of(placer, ask, id);
+    st_place_answer *had = answer_of(placer, r, ask, id);
     if (had && had->look == placer->kinds.look)
         return (int16_t)had->value;
     const st_node *node = placer->fleet->nodes.v[id];
@@ -186,7 +189,7 @@ static void count_one(st_placer *placer, st_rooms *r, const st_ask *ask, size_t 
     const st_place_kinds *k = &placer->kinds;
     if (r->type >= 0 && k->place[id].type != r->type && r->room[id] == 0)
         return; /* most changes of a fleet with many types */
-    st_place_answer *had = answer_of(placer, ask, id);
+    st_place_answer *had = answer_of(placer, r, ask, id);
     if (had && had->look == k->look) {
         put(r, id, k->place[id].v, had->value);
         return;
@@ -251,6 +254,7 @@ static uint64_t key_of(const st_placer *placer, const st_job *job, int32_t type)
         (uint64_t)st_task_ram_mib(job),
         (uint64_t)job->pool,
         s->needs,
+        s->nodes,
         by_account ? (uint64_t)job->account : 0,
         by_domain ? (uint64_t)st_tree_domain(placer->tree, job->account) : 0,
         shared && job->latency_critical,
@@ -321,6 +325,18 @@ st_rooms *st_rooms_of(st_placer *placer, const st_job *job, int32_t type)
     r->changed = changed_for(placer->fleet, r);
     r->used = ++placer->tick;
     return r;
+}
+
+/* Picks were swept out: what is known of them may be of another one some day. */
+void st_placer_forget_picks(st_placer *placer)
+{
+    for (size_t i = 0; i < placer->shapes.n;) {
+        uint64_t nodes = placer->shapes.v[i]->like.shape.nodes;
+        if (nodes && !st_fleet_picked_text(placer->fleet, nodes))
+            forget(placer, i);
+        else
+            i++;
+    }
 }
 
 st_rooms *st_rooms_blank(st_placer *placer, const st_job *job, int32_t type)

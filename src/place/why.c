@@ -38,7 +38,8 @@ static void take_census(st_placer *placer, const st_ask *ask, census *ret)
     st_place_kinds *k = &placer->kinds;
     st_kinds_look(k, placer->fleet);
     for (size_t i = 0; i < k->n; i++) {
-        st_place_answer *at = k->of[i] && !ask->view ? &k->answers[k->of[i]] : NULL;
+        st_place_answer *at =
+            k->of[i] && !ask->view && !ask->job->shape.nodes ? &k->answers[k->of[i]] : NULL;
         if (at && at->look == k->look) {
             ret->v[at->value].many++;
             continue;

@@ -20,6 +20,7 @@ typedef struct job_fields {
     bool hard, array;
     const char *slot;
     st_flow_fields flow;
+    const st_doc_node *node_labels, *exclude_nodes;
 } job_fields;
 
 static const st_field job_rows[] = {
@@ -44,6 +45,8 @@ static const st_field job_rows[] = {
     {.key = "hard", .kind = ST_F_BOOL, .offset = offsetof(job_fields, hard)},
     {.key = "array", .kind = ST_F_BOOL, .offset = offsetof(job_fields, array)},
     ST_FLOW_ROWS(job_fields, flow),
+    {.key = "node_labels", .kind = ST_F_NODE, .offset = offsetof(job_fields, node_labels)},
+    {.key = "exclude_nodes", .kind = ST_F_NODE, .offset = offsetof(job_fields, exclude_nodes)},
     ST_JOB_ROWS(job_fields, asks),
     {0},
 };
@@ -117,6 +120,7 @@ int st_scn_read_job(st_scenario *s, const st_doc_node *map, bool refuse, st_scn_
         .checkpoint_ms = CHECKPOINT_DEFAULT_MS,
         .stop_ms = ST_TIME_NEVER,
     };
+    ST_CLEANUP(st_strbuf_done) st_strbuf pick = {0};
     bool none = false;
     st_scn_job job = {.line = map->line, .spec.pool = -1};
     int r = st_fields_read(s->doc, map, job_rows, &f, err);
@@ -127,6 +131,10 @@ int st_scn_read_job(st_scenario *s, const st_doc_node *map, bool refuse, st_scn_
         r = st_spec_job(s->doc, map, &f.asks, &names, &job.spec, &none, err);
     if (r == 0)
         r = st_spec_allow(s->doc, f.needs, &job.spec.shape.needs, err);
+    if (r == 0)
+        r = st_spec_pick(s->doc, f.node_labels, f.exclude_nodes, &pick, err);
+    if (r == 0 && pick.n > 0)
+        job.spec.nodes = st_arena_strdup(s->arena, st_strbuf_str(&pick));
     if (r == 0 && none)
         refuse_profile(s, f.asks.profile, &job);
     if (r == 0 && f.every_ms != ST_UNSET && f.count == 1)

@@ -25,6 +25,9 @@ typedef struct st_spec_names {
 int st_spec_missing(const st_doc *doc, const st_doc_node *node, const char *what,
                     const char *const *names, st_err *err);
 
+/* node_labels and exclude_nodes, lists of words or one word, each NULL where it is not given, as a pick (model/pick.h). */
+int st_spec_pick(const st_doc *doc, const st_doc_node *labels, const st_doc_node *exclude,
+                 st_strbuf *ret, st_err *err);
 /* The node and all below it as JSON. */
 void st_spec_json(const st_doc_node *node, st_strbuf *out);
 
@@ -141,7 +144,8 @@ int st_spec_job(const st_doc *doc, const st_doc_node *map, const st_job_fields *
 typedef struct st_submit_doc {
     st_job_fields asks;
     const char *name;
-    const st_doc_node *command, *env, *secrets, *volumes, *labels, *sim;
+    const st_doc_node *command, *env, *secrets, *volumes, *labels, *sim, *node_labels,
+        *exclude_nodes;
     const char *with;
     const char *script, *image, *workdir, *network, *signal, *notify_signal, *size;
     const char *comment;

@@ -172,6 +172,7 @@ static void submit(st_fuzz_gen *gen, bool together)
     job->fails = gen->lives && job->id % 5 == 2;                          /* draws nothing */
     st_fuzz_book_job(gen, job);
     st_fuzz_window(gen, job);
+    st_fuzz_pick(gen, job);
     st_fuzz_flow_job(gen, entry);
     uint64_t id = job->id;
     if (st_rng_chance(rng, 1, 40))
@@ -511,6 +512,7 @@ int st_fuzz_next(st_fuzz_gen *gen, int *ret_n, st_err *err)
         for (int i = 0; i < n; i++)
             one_event(gen, i > 0);
         st_fuzz_drain(gen);
+        st_fuzz_pick_labels(gen);
         st_fuzz_book(gen);
         st_fuzz_flow(gen);
     }

@@ -166,6 +166,7 @@ static void simplify_job(shrink *s, st_tape_entry *e)
     SIMPLER(s, job->latency_critical, false);
     SIMPLER(s, job->pool, -1);
     SIMPLER(s, job->shape.needs, 0u);
+    SIMPLER(s, job->nodes, NULL);
     SIMPLER(s, job->shape.types, 0u);
     SIMPLER(s, job->shape.cpu_m, 0);
     SIMPLER(s, job->shape.ram_mib, 0);

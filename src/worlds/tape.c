@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "model/labels.h"
+#include "model/pick.h"
 
 void st_tape_init(st_tape *tape, uint64_t seed)
 {
@@ -66,6 +67,10 @@ static void tell_job(const st_job_spec *job, st_strbuf *out)
         st_strbuf_addf(out, " of array %" PRIu64 " throttle %d", job->array, job->throttle);
     if (job->retry.times)
         st_strbuf_addf(out, " %d retries", job->retry.times);
+    if (job->nodes) {
+        st_strbuf_add(out, " on ");
+        st_pick_say(job->nodes, out);
+    }
     if (job->end_by_ms)
         st_strbuf_addf(out, " by %" PRId64 "ms", job->end_by_ms);
 }

@@ -6,6 +6,7 @@
 #define BOOK_SEEDS  10000000 /* half of the worlds behind have bookings */
 #define PLAIN_SEEDS 10000    /* the worlds of these are as they were */
 #define DRAIN_SEEDS 20000000 /* in those behind nodes drain by a time */
+#define PICK_SEEDS  25000000 /* in those behind jobs choose among nodes as well */
 #define FIRST_SEEDS 1000000  /* likewise, with what came next */
 #define FLOW_SEEDS  30000000 /* in all behind jobs wait for others */
 
@@ -30,6 +31,8 @@ static void harder(st_fuzz_gen *gen, uint64_t seed)
                    (seed % 16 == 3 || (gen->books && seed % 3 == 0));
     st_rng_seed(&gen->drain_rng, seed ^ UINT64_C(0x6472616e));
     gen->drains = !gen->stream && seed > DRAIN_SEEDS;
+    st_rng_seed(&gen->pick_rng, seed ^ UINT64_C(0x7069636b));
+    gen->picks = !gen->stream && seed > PICK_SEEDS && seed <= PICK_SEEDS + FIRST_SEEDS;
     if (seed <= PLAIN_SEEDS || gen->stream)
         return;
     gen->tight = st_rng_chance(&rng, 1, 4);

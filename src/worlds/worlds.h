@@ -144,6 +144,8 @@ typedef struct st_fuzz_gen {
     bool clocks; /* zones change their rules */
     bool labels; /* nodes have labels that change, and bookings require some, or whole nodes */
     st_rng label_rng, clock_rng;
+    bool picks; /* jobs choose among nodes */
+    st_rng pick_rng;
     bool drains; /* nodes drain by a time */
     st_rng drain_rng;
     uint64_t next_booking;
@@ -164,6 +166,9 @@ void st_fuzz_book(st_fuzz_gen *gen);
 void st_fuzz_book_job(st_fuzz_gen *gen, st_job_spec *job);
 /* Perhaps it has a window (window.c). */
 void st_fuzz_window(st_fuzz_gen *gen, st_job_spec *job);
+/* Perhaps the job allows some nodes only; perhaps a node has other labels (pick.c). */
+void st_fuzz_pick(st_fuzz_gen *gen, st_job_spec *job);
+void st_fuzz_pick_labels(st_fuzz_gen *gen);
 /* Perhaps a node is to drain by some time, in the same moment (drain.c). */
 void st_fuzz_drain(st_fuzz_gen *gen);
 /* Perhaps it waits for others, is on hold, is one of an array, is tried again; and what else happens to such (flow.c). */

@@ -305,6 +305,27 @@ static void write_shape(writer *w, const st_job_spec *job)
         mib(w, "ram", s->ram_mib);
 }
 
+/* "driver=550", "disk!=nvme"; or the nodes it leaves out. */
+static void write_pick(writer *w, const char *name, const char *pick, bool nodes)
+{
+    const char *comma = "[";
+    key(w, name);
+    for (const char *s = pick; *s; s = strchr(s, '\n') + 1) {
+        int n = (int)strcspn(s, "\n"), eq = (int)strcspn(s, "=");
+        if ((s[0] == '-') != nodes)
+            continue;
+        st_strbuf_add(w->out, comma);
+        comma = ", ";
+        if (nodes)
+            st_strbuf_addf(w->out, "%.*s", n - 1, s + 1);
+        else if (s[0] == '!')
+            st_strbuf_addf(w->out, "\"%.*s!=%.*s\"", eq - 1, s + 1, n - eq - 1, s + eq + 1);
+        else
+            st_strbuf_addf(w->out, "\"%.*s\"", n, s);
+    }
+    st_strbuf_add(w->out, *comma == '[' ? "[]" : "]");
+}
+
 static void write_submit(writer *w, const st_tape_entry *e)
 {
     const st_job_spec *job = &e->event.u.job;
@@ -322,6 +343,10 @@ static void write_submit(writer *w, const st_tape_entry *e)
                        st_topo_name(job->topo));
     }
     permissions(w, "needs", job->shape.needs);
+    if (job->nodes) {
+        write_pick(w, "node_labels", job->nodes, false);
+        write_pick(w, "exclude_nodes", job->nodes, true);
+    }
     if (job->begin_ms)
         duration(w, "begin", job->begin_ms);
     if (job->end_by_ms)
