@@ -66,7 +66,7 @@ writes "$job" 'changed'
 try 0 'copied 1 files' cp "$first:pkg/run.sh" "$tmp/run.sh"
 
 # A gang on two nodes has one; each job of an array its own.
-job done --with "$src" --gpus 8 --tasks 2 -- sh -c 'echo "$RANK" >"by-$RANK"'
+job done --with "$src" --gpus 8 --tasks 2 --network none -- sh -c 'echo "$RANK" >"by-$RANK"'
 try 0 'Where  *n[12]:.* n[12]:' show "$job"
 for t in 0 1; do try 0 'copied 1 files, 2 bytes' cp "$job:by-$t" "$tmp/by"; done
 # shellcheck disable=SC2086 # words
