@@ -70,6 +70,7 @@ struct st_deliverer {
     int posted;                     /* commands on their way */
     int64_t rest_ms;                /* no command before: the last one failed */
     bool again;                     /* what the store has is still to be handed over */
+    bool open; /* it is being handed over, or was: what comes before is in the store, too */
     bool runs;
     /* Of the thread. */
     ST_VEC(org) orgs;
@@ -111,9 +112,13 @@ void st_deliverer_take(st_deliverer *d, const st_outgoing *o)
     l->o.title = st_xstrdup(o->title);
     l->o.body = st_xstrdup(o->body);
     pthread_mutex_lock(&d->lock);
-    *d->in_end = l;
-    d->in_end = &l->next;
+    if (d->open) {
+        *d->in_end = ST_TAKE(l);
+        d->in_end = &(*d->in_end)->next;
+    }
     pthread_mutex_unlock(&d->lock);
+    if (l)
+        letter_free(l);
     curl_multi_wakeup(d->multi);
 }
 
@@ -367,14 +372,19 @@ static void end(st_deliverer *d, CURL *curl, CURLcode code)
     }
 }
 
-static void end_some(st_deliverer *d)
+/* Whether any ended: others may begin. */
+static bool end_some(st_deliverer *d)
 {
+    bool some = false;
     CURLMsg *m;
     int left;
 
     while ((m = curl_multi_info_read(d->multi, &left)))
-        if (m->msg == CURLMSG_DONE)
+        if (m->msg == CURLMSG_DONE) {
             end(d, m->easy_handle, m->data.result);
+            some = true;
+        }
+    return some;
 }
 
 /* ---- commands ----------------------------------------------------------------------------------------------- */
@@ -433,6 +443,8 @@ static void post_outcomes(st_deliverer *d)
     }
 }
 
+static int run_again(st_tx *tx, st_cmd *cmd, st_err *err);
+
 static void plain_done(st_cmd *cmd, const st_err *err)
 {
     plain *p = (plain *)cmd;
@@ -440,7 +452,7 @@ static void plain_done(st_cmd *cmd, const st_err *err)
 
     pthread_mutex_lock(&d->lock);
     d->posted--;
-    if (err && cmd->run == st_notices_again) {
+    if (err && cmd->run == run_again) {
         d->again = true;
         d->rest_ms = now_ms() + IDLE_MS;
     }
@@ -462,6 +474,16 @@ static void post_plain(st_deliverer *d, int (*run)(st_tx *tx, st_cmd *cmd, st_er
         plain_done(&p->cmd, NULL);
 }
 
+static int run_again(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_deliverer *d = ((plain *)cmd)->d;
+
+    pthread_mutex_lock(&d->lock);
+    d->open = true;
+    pthread_mutex_unlock(&d->lock);
+    return st_notices_again(tx, cmd, err);
+}
+
 /* Once, when the loop does what it is asked: nothing of a restored store goes out before an owner has accepted it. */
 static void post_again(st_deliverer *d)
 {
@@ -472,7 +494,7 @@ static void post_again(st_deliverer *d)
     d->again = d->again && !now;
     pthread_mutex_unlock(&d->lock);
     if (now)
-        post_plain(d, st_notices_again);
+        post_plain(d, run_again);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------------------ */
@@ -514,13 +536,13 @@ static void *loop(void *arg)
         sort_in(d);
         start_some(d);
         curl_multi_perform(d->multi, &running);
-        end_some(d);
+        bool ended = end_some(d);
         post_outcomes(d);
         if (now_ms() >= d->soon_ms) {
             d->soon_ms = now_ms() + SOON_MS;
             post_plain(d, st_notices_soon);
         }
-        curl_multi_poll(d->multi, NULL, 0, pause_of(d), NULL);
+        curl_multi_poll(d->multi, NULL, 0, ended ? 0 : pause_of(d), NULL);
     }
     return NULL;
 }

@@ -193,11 +193,12 @@ class Stintd:
         with open(self.log) as f:
             raise Failure("stintd did not start: " + f.read())
 
-    def again(self, program):
+    def again(self, program, running=True):
         """Ends it and starts it on the same store; clients from before have the old port."""
         self.owner.close()
-        self.process.send_signal(signal.SIGTERM)
-        check(self.process.wait(60) == 0, "stintd did not end well")
+        if running:
+            self.process.send_signal(signal.SIGTERM)
+            check(self.process.wait(60) == 0, "stintd did not end well")
         with open(self.log, "w") as log:
             self.process = subprocess.Popen([program, "--config", os.path.join(self.dir, "config.yaml"), "--data",
                                              os.path.join(self.dir, "data")], stdout=subprocess.DEVNULL, stderr=log)

@@ -7,6 +7,7 @@ import email.header
 import json
 import os
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -291,10 +292,12 @@ def limits(w):
     w.remove("eve", "two", "there")
     w.added("eve", "two", "there", webhook=w.at + "/no/two", on=["end"], jobs="all")
     jobs = [{"name": f"m{i}", "gpus": 0, "cpu": 1, "sim": {"run": "1ms"}} for i in range(300)]
+    before = len(w.web.at("/ok/there"))
     made = w.who["eve"].post("/v1/jobs/batch", {"jobs": jobs})
     check(made.status in (200, 201), "%d %s", made.status, made.text[:300])
     counts = lambda: w.who["eve"].get("/v1/jobs?state=pending&state=running").json["jobs"]  # noqa: E731
     w.until(lambda: not counts(), "its jobs end")
+    w.until(lambda: len(w.web.at("/ok/there")) >= before + 200, "those of a good receiver go out without a pause between two")
     refused = w.who["eve"].call("POST", "/v1/accounts/there/notices/two/test")
     check(refused.status == 403 and "wait" in refused.text, "more waits than may: %d %s", refused.status, refused.text)
 
@@ -336,6 +339,33 @@ def another(w):
     check(tried == len(w.web.at("/no/first")), "it is tried on")
 
 
+def restored(w):
+    """What a backup had to deliver stays where it is until an owner has accepted the restore."""
+    w.added("ada", "backup", webhook=w.at + "/no/backup")
+    w.test("ada", "backup")
+    w.until(lambda: w.web.at("/no/backup"), "it is tried")
+    w.stintd.owner.make("/v1/admin/backup", {"file": "n.db"})
+    for client in w.who.values():
+        client.close()
+    w.stintd.process.send_signal(signal.SIGTERM)
+    check(w.stintd.process.wait(60) == 0, "stintd did not end well")
+    data = os.path.join(w.stintd.dir, "data")
+    done = subprocess.run([w.program, "--config", os.path.join(w.stintd.dir, "config.yaml"), "--data", data, "--restore",
+                           os.path.join(data, "backups", "n.db")], capture_output=True, text=True, timeout=60)
+    check(done.returncode == 0, "%s %s", done.stdout, done.stderr)
+    w.stintd.again(w.program, running=False)
+    w.clients()
+    state = lambda: w.stintd.owner.get("/v1/admin/restore").json  # noqa: E731
+    check(state()["state"] == "waiting", "%s", state())
+    before, begun = len(w.web.at("/no/backup")), time.monotonic()
+    w.until(lambda: time.monotonic() > begun + 2.5, "time goes by, in which the loop is asked twice")
+    check(len(w.web.at("/no/backup")) == before, "it is told before the restore is accepted")
+    accepted = w.stintd.owner.call("POST", "/v1/admin/restore", {"plan": state()["plan"]})
+    check(accepted.status in (200, 202), "%d %s", accepted.status, accepted.text)
+    w.until(lambda: len(w.web.at("/no/backup")) > before, "it is told afterwards")
+    check(len({h["webhook-id"] for h, _ in w.web.at("/no/backup")}) == 1, "with another id")
+
+
 def removed(w):
     """Nothing of it is left, and nothing goes out."""
     for name in [n["name"] for n in w.who["head"].get("/v1/notices?account=here").json["notices"]]:
@@ -374,8 +404,8 @@ def commands(w):
 def run(program):
     w = World(program)
     try:
-        for case in (a_job_is_told, whose_jobs, not_for_others, at_rest, nowhere_else, bad_receivers, mails, over_tls, budgets, preempted, commands, turns,
-                     limits, again, another, removed):
+        for case in (a_job_is_told, whose_jobs, not_for_others, at_rest, nowhere_else, bad_receivers, mails, over_tls, budgets, preempted,
+                     commands, limits, again, another, restored, turns, removed):
             begun = time.monotonic()
             case(w)
             print(f"{case.__name__}: {time.monotonic() - begun:.1f} s")
