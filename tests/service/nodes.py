@@ -58,7 +58,7 @@ class World:
         body = {"name": "n" + account, "gpus": 2, "limit": "1h", "command": ["true"]}
         job = self.who[account].make("/v1/jobs", body)["id"]
         get = lambda: self.who[account].get("/v1/jobs/" + job).json
-        self.until(lambda: get()["state"] == "running", "the job does not run")
+        self.until(lambda: get()["state"] == "running" and any(job in rows for rows in self.rows.values()), "the job does not run")
         for name in self.nodes:
             if job in self.rows[name]:
                 return job, name
