@@ -56,6 +56,17 @@ wait_for is "$job" done
 writes "$job" 'held'
 becomes "$job" done
 
+# A second gang of the tenant on the same nodes comes and goes; the first keeps its peers.
+submit --name passing --tasks 2 --gpus 3 --cpu 0.5 --ram 128Mi --limit 2m -- python3 -c "$(cat "$STINT_SOURCE/examples/ring.py")"
+becomes "$job" done
+forgotten() { ! ls "$tmp"/a?/run/tasks/ | grep -q "^$job"; }
+ran=$((ran + 2))
+wait_for forgotten || fail "tasks of the passing gang are left"
+lines() { cat "$(storage_of a1 acme)"/heard.* | wc -l; }
+before=$(lines)
+more() { [ "$(lines)" -gt $((before + 10)) ]; }
+wait_for more || fail "the gang that stays has lost its network"
+
 # ---- on the nodes' network ---------------------------------------------------------------------
 
 # forge FROM TEXT: a packet of acme's segment for its task on a1, as if by its other task.
@@ -99,9 +110,7 @@ apart a1
 guarded() { on a1 nft list table inet stint_segments 2>/dev/null | grep -q "10.213.2.2 . "; }
 wait_for guarded || fail "the rules are not there again"
 on a1 nft list set inet stint_segments nodes | grep -q '10.213.1.1' && fail "a stranger is still among the nodes"
-lines() { cat "$(storage_of a1 acme)"/heard.* | wc -l; }
 before=$(lines)
-more() { [ "$(lines)" -gt $((before + 10)) ]; }
 ran=$((ran + 2))
 wait_for more || fail "the gang has lost its network"
 hears a1 cut && fail "its connection was cut"

@@ -198,16 +198,39 @@ static int set_filter(const segments *all, uint16_t port, st_err *err)
     return r;
 }
 
-static int set_device(const char *netns, const segment *s, st_err *err)
+/* That a tenant's network may have a device, written down before it has one: so that the many that have none need not be
+ * entered to see that. */
+static int mark_path(const st_run *run, const char *tenant, char ret[PATH_MAX], st_err *err)
 {
+    return st_os_path(ret, err, "%s/net/.segment.%s", run->state_dir, tenant);
+}
+
+static int drop_device(const st_run *run, const char *netns, const char *tenant, st_err *err)
+{
+    char mark[PATH_MAX];
+    int r = mark_path(run, tenant, mark, err);
+
+    if (r || access(mark, F_OK) != 0)
+        return r;
+    if ((r = st_vxlan_drop(netns, err)) == 0)
+        (void)unlink(mark);
+    return r;
+}
+
+static int set_device(const st_run *run, const char *netns, const segment *s, st_err *err)
+{
+    char mark[PATH_MAX];
     st_vxlan want = {.number = s->number,
                      .port = s->port,
                      .here = s->here,
                      .peers = s->peers.v,
                      .npeer = s->peers.n};
-    int r = st_vxlan_mtu(s->here.outside, &want.mtu, err);
+    int r = mark_path(run, s->tenant, mark, err);
 
-    return r ? r : st_vxlan_set(netns, &want, err);
+    if (r || (r = st_os_write(mark, "", 0, 0600, err)) != 0 ||
+        (r = st_vxlan_mtu(s->here.outside, &want.mtu, err)) != 0)
+        return r;
+    return st_vxlan_set(netns, &want, err);
 }
 
 /* The port is ours before a task on the node's own network could take it. */
@@ -235,7 +258,7 @@ int st_segment_join(const st_run *run, const char *tenant, st_err *err)
     if ((r = st_os_path(netns, err, "%s/net/%s", run->state_dir, tenant)) != 0 ||
         (r = set_filter(&all, s->port, err)) != 0 || (r = hold(run, s->port, err)) != 0)
         return r;
-    return set_device(netns, s, err);
+    return set_device(run, netns, s, err);
 }
 
 /* One tenant's device, or that it has none. What cannot be done does not keep the others from it. */
@@ -249,7 +272,7 @@ static int settle_one(const st_run *run, const segments *all, const char *tenant
         return r;
     for (size_t i = 0; i < all->n; i++)
         s = strcmp(all->v[i].tenant, tenant) == 0 ? &all->v[i] : s;
-    return s ? set_device(netns, s, err) : st_vxlan_drop(netns, err);
+    return s ? set_device(run, netns, s, err) : drop_device(run, netns, tenant, err);
 }
 
 int st_segment_settle(const st_run *run, const char *tenant, st_err *err)
