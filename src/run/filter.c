@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,8 +45,24 @@ static void add_elements(const st_filter_row *rows, size_t n, st_strbuf *out)
     st_strbuf_add(out, " }\n");
 }
 
+/* Each once. There is one but for the time after it was changed. */
+static void add_ports(const st_filter_row *rows, size_t n, uint16_t port, st_strbuf *out)
+{
+    if (port > 0)
+        st_strbuf_addf(out, "%u", port);
+    for (size_t i = 0; i < n; i++) {
+        bool seen = rows[i].port == port;
+
+        for (size_t k = 0; !seen && k < i; k++)
+            seen = rows[k].port == rows[i].port;
+        if (!seen)
+            st_strbuf_addf(out, "%s%u", out->n ? ", " : "", rows[i].port);
+    }
+}
+
 void st_filter_text(const st_filter_row *rows, size_t n, uint16_t port, st_strbuf *out)
 {
+    ST_CLEANUP(st_strbuf_done) st_strbuf ports = {0};
     static const char *const chains[] = {"arriving", "leaving"};
     static const char *const hooks[] = {"input", "output"};
     static const char *const counters[] = {"strangers", "programs"};
@@ -61,17 +78,19 @@ void st_filter_text(const st_filter_row *rows, size_t n, uint16_t port, st_strbu
     st_strbuf_add(out, "add set inet " T " nodes { typeof ip saddr . @th,96,24; }\n"
                        "flush set inet " T " nodes\n");
     add_elements(rows, n, out);
-    if (port == 0)
+    add_ports(rows, n, port, &ports);
+    if (ports.n == 0)
         return;
     st_strbuf_addf(out,
-                   "add rule inet " T " arriving udp dport %u ip saddr . @th,96,24 @nodes accept\n"
-                   "add rule inet " T " arriving udp dport %u counter name strangers drop\n",
-                   port, port);
+                   "add rule inet " T
+                   " arriving udp dport { %s } ip saddr . @th,96,24 @nodes accept\n"
+                   "add rule inet " T " arriving udp dport { %s } counter name strangers drop\n",
+                   st_strbuf_str(&ports), st_strbuf_str(&ports));
     /* Packets of the kernel itself belong to no user. */
     st_strbuf_addf(out,
                    "add rule inet " T
-                   " leaving udp dport %u meta skuid 0-4294967294 counter name programs drop\n",
-                   port);
+                   " leaving udp dport { %s } meta skuid 0-4294967294 counter name programs drop\n",
+                   st_strbuf_str(&ports));
 }
 
 static int tell_nft(const char *text, st_err *err)

@@ -17,10 +17,11 @@
 typedef struct st_filter_row {
     struct in_addr outside;
     uint32_t number;
+    uint16_t port; /* the segment's; tasks from before it was changed have another */
 } st_filter_row;
 
-/* The rules as nft reads them; they take the place of those before in one step, and what was counted stays. Port 0: there
- * are no segments now. Pure. Rows may repeat. */
+/* The rules as nft reads them; they take the place of those before in one step, and what was counted stays. They guard the
+ * ports of all rows and this one; 0: those of the rows. Pure. Rows may repeat. */
 void st_filter_text(const st_filter_row *rows, size_t n, uint16_t port, st_strbuf *out);
 
 /* Sets them. */

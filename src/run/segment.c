@@ -192,7 +192,8 @@ static int set_filter(const segments *all, uint16_t port, st_err *err)
     for (size_t i = 0; i < all->n; i++)
         for (size_t k = 0; k < all->v[i].peers.n; k++)
             st_vec_push(&rows, (st_filter_row){.outside = all->v[i].peers.v[k].outside,
-                                               .number = all->v[i].number});
+                                               .number = all->v[i].number,
+                                               .port = all->v[i].port});
     r = st_filter_set(rows.v, rows.n, port, err);
     st_vec_free(&rows);
     return r;
@@ -291,7 +292,7 @@ int st_segment_settle(const st_run *run, const char *tenant, st_err *err)
     if ((r = gather(run, &all, err)) != 0 ||
         (r = st_os_path(net, err, "%s/net", run->state_dir)) != 0)
         return r;
-    r = set_filter(&all, all.n > 0 ? all.v[0].port : 0, err);
+    r = set_filter(&all, 0, err);
     d = opendir(net);
     for (struct dirent *e; d && (e = readdir(d));) {
         if (e->d_name[0] == '.' || (tenant && strcmp(tenant, e->d_name) != 0))

@@ -54,7 +54,7 @@ static void what_cannot_be_a_segment(void **state)
 
 static st_filter_row row(const char *outside, uint32_t number)
 {
-    st_filter_row r = {.number = number};
+    st_filter_row r = {.number = number, .port = 14789};
 
     assert_int_equal(inet_pton(AF_INET, outside, &r.outside), 1);
     return r;
@@ -66,15 +66,20 @@ static void rules_name_each_node_once(void **state)
                                   row("10.1.1.1", 17)};
     ST_CLEANUP(st_strbuf_done) st_strbuf some = {0};
     ST_CLEANUP(st_strbuf_done) st_strbuf none = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf other = {0};
 
     (void)state;
+    /* Tasks from before the port was changed are guarded as well. */
+    st_filter_text(rows, 4, 15000, &other);
+    assert_non_null(
+        strstr(st_strbuf_str(&other), "udp dport { 15000, 14789 } counter name strangers drop\n"));
     st_filter_text(rows, 4, 14789, &some);
     assert_non_null(
         strstr(st_strbuf_str(&some), "nodes { 192.0.2.9 . 4, 10.1.1.1 . 17, 192.0.2.1 . 17 }\n"));
     assert_non_null(strstr(st_strbuf_str(&some), "@nodes accept\n"));
     assert_non_null(
-        strstr(st_strbuf_str(&some), "arriving udp dport 14789 counter name strangers drop\n"));
-    assert_non_null(strstr(st_strbuf_str(&some), "leaving udp dport 14789 meta skuid 0-"));
+        strstr(st_strbuf_str(&some), "arriving udp dport { 14789 } counter name strangers drop\n"));
+    assert_non_null(strstr(st_strbuf_str(&some), "leaving udp dport { 14789 } meta skuid 0-"));
     st_filter_text(NULL, 0, 14789, &none);
     assert_null(strstr(st_strbuf_str(&none), "add element"));
     assert_non_null(strstr(st_strbuf_str(&none), "counter name strangers drop\n"));
