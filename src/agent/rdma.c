@@ -52,7 +52,7 @@ int st_rdma_add(st_arena *arena, st_run_spec *spec, st_err *err)
     st_run_device *v = st_arena_alloc(arena, (spec->ndevice + (size_t)n + 1) * sizeof *v);
 
     if (n == 0)
-        return st_fail(err, ST_EIO,
+        return st_fail(err, ST_EREFUSED,
                        "this node has no RDMA device (" ST_RDMA_DIR
                        "/uverbs*); load its driver, or take the node out of the pool");
     if (spec->ndevice > 0)

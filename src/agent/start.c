@@ -252,7 +252,12 @@ static void unstarted(st_host *h, st_task *t, const st_err *err)
 {
     st_task_unstarted(t, st_boot_ms(), st_run_node_fault(err), err->msg);
     h->disk_ms = 0; /* is it that? */
-    st_host_judge_start(h, t);
+    /* What only some tasks need says nothing about the others. */
+    if (err->code == ST_EREFUSED)
+        st_say(h, "not-started", "job=%s task=%d fault=node reason=\"%s\"", t->key.job, t->key.task,
+               t->reason);
+    else
+        st_host_judge_start(h, t);
 }
 
 /* One tenant's start may fail for something that only it has; when another's does as well, with none that

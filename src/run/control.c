@@ -43,8 +43,9 @@ int st_run_get(const st_run *run, const char *id, st_run_task *ret, st_err *err)
 
 bool st_run_node_fault(const st_err *err)
 {
-    return err->code == ST_EFULL || err->code == ST_EIO || err->code == ST_EDOWN ||
-           err->code == ST_EINTERNAL;
+    /* Refused: the node lacks what only some tasks need. */
+    return err->code == ST_EREFUSED || err->code == ST_EFULL || err->code == ST_EIO ||
+           err->code == ST_EDOWN || err->code == ST_EINTERNAL;
 }
 
 static int by_id(const void *a, const void *b)

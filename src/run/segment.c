@@ -51,12 +51,12 @@ static int check_node(const st_run_peer *p, const char *own, st_err *err)
     if (!is_address(p->inside))
         return st_fail(err, ST_EINVAL, "a node of its segment has no address there");
     if (!is_address(p->outside))
-        return st_fail(err, ST_EIO,
+        return st_fail(err, ST_EREFUSED,
                        "a node of the gang has the address \"%.80s\", which is no IPv4 address; "
                        "start its agent with --address",
                        p->outside ? p->outside : "");
     if (own && strcmp(p->outside, own) == 0)
-        return st_fail(err, ST_EIO,
+        return st_fail(err, ST_EREFUSED,
                        "two nodes of the gang have the address %.80s; start their agents with "
                        "--address",
                        own);

@@ -175,6 +175,17 @@ static int check_storage(const st_run_spec *spec, st_err *err)
     return 0;
 }
 
+/* A node where segments cannot be had is as good as any for all other tasks. */
+static int join(const starter *st, st_err *err)
+{
+    st_err why = {0};
+    int r = st_segment_join(st->run, st->spec->tenant, &why);
+
+    if (r == -ST_EIO)
+        return st_fail(err, ST_EREFUSED, "%s", why.msg);
+    return r ? st_fail(err, why.code, "%s", why.msg) : 0;
+}
+
 static int write_bundle(starter *st, st_err *err)
 {
     char root[PATH_MAX], inject[PATH_MAX], netns[PATH_MAX] = "", path[PATH_MAX];
@@ -210,7 +221,7 @@ static int write_bundle(starter *st, st_err *err)
         r = st_net_tenant(st->run->state_dir, st->spec->tenant, netns, err);
     if (!r && st->spec->net == ST_NET_TENANT && st->spec->segment.number > 0 &&
         (r = st_segment_note(st->dir, &st->spec->segment, err)) == 0)
-        r = st_segment_join(st->run, st->spec->tenant, err);
+        r = join(st, err);
     if (!r && st->spec->cdi_file)
         r = st_cdi_load(st->spec->cdi_file, st->spec->cdi_names, &cdi, err);
     if (!r)

@@ -43,13 +43,13 @@ static void what_cannot_be_a_segment(void **state)
     s = good();
     s.peers = bad;
     bad[1].outside = "h18.example.org";
-    assert_fails(st_segment_check(&s, &err), ST_EIO, "no IPv4 address; start its agent with");
+    assert_fails(st_segment_check(&s, &err), ST_EREFUSED, "no IPv4 address; start its agent with");
     bad[1].outside = "2001:db8::1";
-    assert_fails(st_segment_check(&s, &err), ST_EIO, "no IPv4 address");
+    assert_fails(st_segment_check(&s, &err), ST_EREFUSED, "no IPv4 address");
     bad[1].outside = "192.0.2.3 . 18, 192.0.2.4"; /* it would be an element of the rules */
-    assert_fails(st_segment_check(&s, &err), ST_EIO, "no IPv4 address");
+    assert_fails(st_segment_check(&s, &err), ST_EREFUSED, "no IPv4 address");
     bad[1].outside = s.here.outside;
-    assert_fails(st_segment_check(&s, &err), ST_EIO, "two nodes of the gang");
+    assert_fails(st_segment_check(&s, &err), ST_EREFUSED, "two nodes of the gang");
 }
 
 static st_filter_row row(const char *outside, uint32_t number)
