@@ -72,6 +72,7 @@ typedef struct st_rerun_side {
     /* ST_WOULD only. */
     bool reacts; /* an effect differed: jobs go their own ways */
     st_due_queue due;
+    st_await afters[ST_AFTER_MAX]; /* of the job that is being translated */
 } st_rerun_side;
 
 /* Terms of an account in its book. */

@@ -107,6 +107,22 @@ static bool translate_fleet(st_rerun_side *side, st_event *ev, const char **ret_
     }
 }
 
+/* What a job waits for may be over here already, however it ended. */
+static void forget_over(st_rerun_side *side, st_job_spec *spec)
+{
+    int n = 0;
+
+    for (int i = 0; i < spec->nafters; i++) {
+        const st_await *a = &spec->afters[i];
+
+        if (a->array ? st_core_array(side->core, a->id, NULL, NULL)
+                     : st_core_job(side->core, a->id) != NULL)
+            side->afters[n++] = *a;
+    }
+    spec->afters = side->afters;
+    spec->nafters = n;
+}
+
 bool st_rerun_translate(st_rerun_side *side, const st_event *ev, st_event *ret,
                         const char **ret_why)
 {
@@ -116,6 +132,8 @@ bool st_rerun_translate(st_rerun_side *side, const st_event *ev, st_event *ret,
     *ret = *ev;
     if (!side->counting) /* before the changes all is as it was */
         return true;
+    if (ev->kind == ST_EV_SUBMIT)
+        forget_over(side, &ret->u.job);
     if (ev->kind == ST_EV_POLICY && o->policy) /* it was tried when it was read */
         (void)o->policy(o->policy_ctx, &ret->u.policy, NULL);
     if ((ev->kind == ST_EV_ACCOUNT || ev->kind == ST_EV_ACCOUNT_REMOVE) && lab->account_ids &&
