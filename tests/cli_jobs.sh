@@ -13,7 +13,7 @@ grep -q 'pretrain .* running .* 48 ' "$tmp/out" || fail "ps: pretrain: $(cat "$t
 grep -q 'speech' "$tmp/out" && fail "ps: somebody else's job is shown"
 try 0 'big .* pending' ps --state pending
 grep -q pretrain "$tmp/out" && fail "ps --state: others are shown"
-try 0 '^id,name,account,user,state,class,gpus,age,took,where,deadline,priority class$' ps -o csv
+try 0 '^id,name,account,user,state,class,gpus,age,took,where,deadline,priority class,on hold,retry at$' ps -o csv
 try 0 '"jobs"' ps -o json
 json 'all(j["account"] == "vision" for j in d["jobs"])'
 try 0 'sweep-1' ps --name sweep

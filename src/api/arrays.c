@@ -214,3 +214,81 @@ void st_api_array_cancel(st_call *call, void *ctx)
 {
     st_api_aside(ctx, call, array_cancel_now);
 }
+
+/* ---- throttle ------------------------------------------------------------------------------- */
+
+typedef struct array_change {
+    st_cmd_job job;
+    st_api *api;
+    st_call *call;
+} array_change;
+
+static void throttled(st_cmd *cmd, const st_err *err)
+{
+    array_change *c = (array_change *)cmd;
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+
+    st_api_stamp_now(c->api, c->call);
+    if (err) {
+        st_call_fail(c->call, err);
+    } else {
+        st_strbuf_addc(&out, '{');
+        st_out_text(&out, "array", st_call_param(c->call, "id"));
+        if (c->job.throttle > 0)
+            st_out_int(&out, "throttle", c->job.throttle);
+        else
+            st_out_raw(&out, "throttle", "null");
+        st_strbuf_addc(&out, '}');
+        st_call_reply_buf(c->call, 200, NULL, &out);
+    }
+    free(c);
+}
+
+/* {"throttle": 8}; null or none: as many as there is room for. */
+static int read_throttle(st_call *call, int *ret, st_err *err)
+{
+    static const char *const keys[] = {"throttle", NULL};
+    ST_CLEANUP(st_doc_freep) st_doc *doc = NULL;
+    const st_doc_node *node;
+    int64_t n = 0;
+    int r = st_call_doc(call, &doc, err);
+
+    if (r == 0)
+        r = st_doc_expect(doc, st_doc_root(doc), ST_DOC_MAP, err);
+    if (r == 0)
+        r = st_doc_check_keys(doc, st_doc_root(doc), keys, err);
+    if (r < 0)
+        return r;
+    node = st_doc_get(st_doc_root(doc), "throttle");
+    if (!node)
+        return st_fail(err, ST_EINVAL, "say how many jobs of the array run at a time: throttle");
+    if (node->kind == ST_DOC_SCALAR && strcmp(node->value, "none") != 0)
+        r = st_doc_i64(doc, node, 1, INT32_MAX, &n, err);
+    *ret = (int)n;
+    return r;
+}
+
+void st_api_array_patch(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    array_change *c = st_xcalloc(1, sizeof *c);
+    st_err err = {0};
+
+    c->api = api;
+    c->call = call;
+    c->job.who = *st_api_who(call);
+    if (read_throttle(call, &c->job.throttle, &err) < 0) {
+        st_call_fail(call, &err);
+        free(c);
+        return;
+    }
+    if (!st_control_id_parse(api->control, st_call_param(call, "id"), &c->job.id)) {
+        st_api_no_such(call, "array", st_call_param(call, "id"));
+        free(c);
+        return;
+    }
+    st_cmd_array_throttle(&c->job);
+    c->job.cmd.done = throttled;
+    st_call_defer(call);
+    st_api_post(api, call, &c->job.cmd);
+}

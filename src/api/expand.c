@@ -188,6 +188,11 @@ static int add_item(st_expansion *x, const st_doc *doc, const st_doc_node *map, 
     if (r == 0)
         r = set_window(x, doc, map, &item.spec, err);
     if (r == 0)
+        r = st_api_afters(x, doc, map, &item, err);
+    if (r == 0 && item.spec.throttle > 0 && !array)
+        r = st_doc_fail(doc, map, err, ST_EINVAL,
+                        "a throttle is for arrays: it says how many of their jobs run at a time");
+    if (r == 0)
         r = address(x, &item.spec, err);
     if (r == 0)
         r = set_class(x, doc, map, &item.spec, err);
@@ -297,6 +302,10 @@ static int add_pieces(st_expansion *x, const st_doc *given, const st_doc_node *m
         else
             st_vec_push(&x->items, item);
     }
+    if (r == 0)
+        r = st_api_afters_each(x, first, jobs, err);
+    if (r < 0)
+        x->items.n = first;
     return r;
 }
 

@@ -2,6 +2,7 @@
  * Jobs: submitting, reading, changing.
  */
 #include <inttypes.h>
+#include <jansson.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -387,14 +388,40 @@ typedef struct listing {
     int64_t n, limit;
     uint64_t last;
     uint32_t fields;
+    const st_call *call; /* asks for labels; NULL: for none */
     bool more;
 } listing;
+
+/* Whether the job has every label that is asked for. Most have none, and need not be read. */
+static bool has_labels(const st_call *call, const st_job_row *row)
+{
+    json_t *doc = strstr(row->spec, "\"labels\"") ? json_loads(row->spec, 0, NULL) : NULL;
+    const json_t *labels = json_object_get(doc, "labels");
+    const char *word;
+    bool all = true;
+
+    for (int i = 0; all && (word = st_call_query_nth(call, "label", i)); i++) {
+        const char *sign = strchr(word, '=');
+        const json_t *value = sign ? json_object_getn(labels, word, (size_t)(sign - word))
+                                   : json_object_get(labels, word);
+        char *text = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
+
+        all = value &&
+              (!sign || (json_is_string(value) ? strcmp(json_string_value(value), sign + 1) == 0
+                                               : strcmp(text, sign + 1) == 0));
+        free(text);
+    }
+    json_decref(doc);
+    return all;
+}
 
 static int list_row(void *ctx, const st_job_row *row, st_err *err)
 {
     listing *l = ctx;
 
     (void)err;
+    if (l->call && !has_labels(l->call, row))
+        return 0;
     if (l->n > 0 && (l->n == l->limit || l->out.n > LIST_BYTES)) {
         l->more = true;
         return 1;
@@ -456,6 +483,10 @@ static void jobs_list_now(st_call *call, void *ctx)
            (states[f.nstates] = st_call_query_nth(call, "state", (int)f.nstates)))
         f.nstates++;
     f.live = is_live(states, f.nstates);
+    if (st_call_query_nth(call, "label", 0)) {
+        l.call = call; /* labels are in the documents, which are looked through one by one */
+        f.limit = 0;
+    }
     if (r == 0 && cursor) {
         st_job_row row;
         uint64_t id = 0;
@@ -472,7 +503,8 @@ static void jobs_list_now(st_call *call, void *ctx)
         if (!st_control_id_parse(api->control, array, &id))
             id = INT64_MAX; /* an array that is not there has no pieces */
         f.part_of = (int64_t)id;
-    } else if (f.nstates > 0 || f.user_name || f.name_has || f.there_since_ms || f.there_until_ms) {
+    } else if (f.nstates > 0 || f.user_name || f.name_has || l.call || f.there_since_ms ||
+               f.there_until_ms) {
         f.scan = SCAN_MAX;
     }
     st_api_stamp_now(api, call);
@@ -573,9 +605,9 @@ static int read_limit(const st_doc *doc, const st_doc_node *node, int64_t *ret, 
 /* One thing at a time: each is refused or done by itself. */
 void st_api_job_patch(st_call *call, void *ctx)
 {
-    static const char *const keys[] = {"priority", "limit", NULL};
+    static const char *const keys[] = {"priority", "limit", "hold", NULL};
     ST_CLEANUP(st_doc_freep) st_doc *doc = NULL;
-    const st_doc_node *priority = NULL, *limit = NULL;
+    const st_doc_node *priority = NULL, *limit = NULL, *hold = NULL;
     st_cmd_job to = {0};
     st_err err = {0};
     int r = st_call_doc(call, &doc, &err);
@@ -587,15 +619,22 @@ void st_api_job_patch(st_call *call, void *ctx)
     if (r == 0) {
         priority = st_doc_get(st_doc_root(doc), "priority");
         limit = st_doc_get(st_doc_root(doc), "limit");
-        if (!priority == !limit)
-            r = st_fail(&err, ST_EINVAL, "say one thing that changes: priority or limit");
+        hold = st_doc_get(st_doc_root(doc), "hold");
+        if ((priority != NULL) + (limit != NULL) + (hold != NULL) != 1)
+            r = st_fail(&err, ST_EINVAL, "say one thing that changes: priority, limit or hold");
     }
     if (r == 0 && priority)
         r = st_spec_priority(doc, priority, &to.priority, &err);
     if (r == 0 && limit)
         r = read_limit(doc, limit, &to.limit_ms, &err);
+    if (r == 0 && hold)
+        r = st_doc_bool(doc, hold, &to.hold, &err);
     if (r < 0)
         st_call_fail(call, &err);
     else
-        change(call, ctx, priority ? st_cmd_job_priority : st_cmd_job_limit, &to);
+        change(call, ctx,
+               priority ? st_cmd_job_priority
+               : limit  ? st_cmd_job_limit
+                        : st_cmd_job_hold,
+               &to);
 }

@@ -221,6 +221,25 @@ static void deadline_json(const st_api *api, const st_job_row *row, st_strbuf *o
     st_strbuf_addc(out, '}');
 }
 
+/* Who holds it back. */
+static void held_json(const st_job_row *row, st_strbuf *out)
+{
+    int64_t by = number_in(row->result, "\"held_by\":");
+
+    if (by > 0 && row->end_ms == ST_STORE_NEVER)
+        st_out_text(out, "on_hold", by > 1 ? "admin" : "user");
+}
+
+/* It failed and waits before it is tried again. */
+static void retry_json(const st_api *api, const st_job_row *row, st_strbuf *out)
+{
+    int64_t at = number_in(row->result, "\"retry_ms\":");
+
+    if (at > api->options.clock(api->options.ctx) && row->end_ms == ST_STORE_NEVER &&
+        strcmp(row->state, "pending") == 0)
+        st_out_time(out, "retry_at", at);
+}
+
 /* The fields of a job, in the order they are written. X(id, name) */
 #define JOB_FIELD_TABLE(X)            \
     X(JOB_ID, "id")                   \
@@ -238,6 +257,9 @@ static void deadline_json(const st_api *api, const st_job_row *row, st_strbuf *o
     X(JOB_RUN, "run_seconds")         \
     X(JOB_LIMIT, "limit_seconds")     \
     X(JOB_DEADLINE, "deadline")       \
+    X(JOB_HELD, "on_hold")            \
+    X(JOB_TRIES, "retries_used")      \
+    X(JOB_RETRY, "retry_at")          \
     X(JOB_EXIT, "exit_code")          \
     X(JOB_REASON, "reason")           \
     X(JOB_PREEMPTIONS, "preemptions") \
@@ -335,6 +357,16 @@ static void field_json(st_api *api, const st_identity *who, const st_job_row *ro
         break;
     case JOB_DEADLINE:
         deadline_json(api, row, out);
+        break;
+    case JOB_HELD:
+        held_json(row, out);
+        break;
+    case JOB_TRIES:
+        if (number_in(row->result, "\"tries\":") > 0)
+            st_out_int(out, "retries_used", number_in(row->result, "\"tries\":"));
+        break;
+    case JOB_RETRY:
+        retry_json(api, row, out);
         break;
     case JOB_EXIT:
         if (row->exit_code == ST_STORE_NEVER)

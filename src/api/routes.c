@@ -66,7 +66,7 @@ static const st_route routes[] = {
     WRITE("DELETE", "/v1/jobs/{id}", ST_MAY_SUBMIT, 0, st_api_job_cancel, "cancelJob",
           "Cancel a job", NULL, "Job", 200),
     WRITE("PATCH", "/v1/jobs/{id}", ST_MAY_SUBMIT, 0, st_api_job_patch, "changeJob",
-          "Change a job's priority or its time limit", "JobChange", "Job", 200),
+          "Change a job's priority or its time limit, hold or release it", "JobChange", "Job", 200),
     ASK("/v1/jobs/{id}/why", ST_MAY_SEE, st_api_job_why, "explainJob",
         "Show why a job waits and when it should start", NULL, "Why"),
     WRITE(
@@ -87,6 +87,8 @@ static const st_route routes[] = {
         "Show the progress of an array, by state and by frame", NULL, "Array"),
     WRITE("DELETE", "/v1/arrays/{id}", ST_MAY_SUBMIT, 0, st_api_array_cancel, "cancelArray",
           "Cancel all jobs of an array that have not ended", NULL, "ArrayCancelled", 200),
+    WRITE("PATCH", "/v1/arrays/{id}", ST_MAY_SUBMIT, 0, st_api_array_patch, "changeArray",
+          "Change how many jobs of an array run at a time", "ArrayChange", "ArrayChange", 200),
 
     READ("/v1/views", ST_MAY_SEE, st_api_views_list, "listViews",
          "List your saved views of the console", NULL, "ViewList"),

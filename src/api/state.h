@@ -194,6 +194,11 @@ typedef struct st_expansion {
 int st_expand(st_expansion *x, const st_doc *doc, const st_doc_node *map, st_err *err);
 void st_expansion_done(st_expansion *x);
 
+/* after.c: what a document's job is to wait for; and, when the pieces of an array are there, what each of them is. */
+int st_api_afters(st_expansion *x, const st_doc *doc, const st_doc_node *map, st_submit_item *item,
+                  st_err *err);
+int st_api_afters_each(st_expansion *x, size_t first, const st_rules_jobs *jobs, st_err *err);
+
 /* versions.c: whether the conditions of an edit hold for this version of what it changes; else ST_EVERSION. */
 int st_api_condition(const st_call *call, const char *version, bool there, const char *what,
                      const char *name, st_err *err);
@@ -285,7 +290,7 @@ st_handler st_api_classes_list, st_api_class_put, st_api_class_remove;
 st_handler st_api_image_pull;
 st_handler st_api_images_list, st_api_image_get, st_api_image_put, st_api_image_remove;
 st_handler st_api_rules_list, st_api_rule_put, st_api_rule_remove, st_api_rule_check;
-st_handler st_api_array_get, st_api_array_cancel;
+st_handler st_api_array_get, st_api_array_cancel, st_api_array_patch;
 st_handler st_api_volumes_list, st_api_volume_get, st_api_volume_put, st_api_volume_remove;
 st_handler st_api_chunks_put, st_api_folder_make, st_api_job_files, st_api_job_bytes;
 st_handler st_api_files_list, st_api_bytes_get, st_api_bytes_put, st_api_file_remove;

@@ -46,6 +46,13 @@ const st_cli_row st_cli_priority_options[] = {
     {0},
 };
 
+const st_cli_row st_cli_hold_options[] = {
+    {"only", 0, ST_CLI_FLAG, offsetof(change_flags, only), NULL, "only the first job of an array",
+     0, 0},
+    CHOICE_ROWS,
+    {0},
+};
+
 /* ---- one ------------------------------------------------------------------------------------ */
 
 /* Does the request for one job and says what it is now, with what was changed. */
@@ -76,6 +83,9 @@ static int change(st_cli *cli, st_client *client, st_request request, const char
                     json_is_null(json_object_get(job, "limit_seconds"))
                         ? "none"
                         : st_fmt_duration(buf, st_view_milli(job, "limit_seconds")));
+        else if (key && strcmp(key, "hold") == 0)
+            fprintf(cli->out, "%s",
+                    strcmp(st_view_text(job, "on_hold"), "") == 0 ? ", released" : ", on hold");
         else if (key)
             fprintf(cli->out, ", priority %lld", (long long)st_view_milli(job, "priority") / 1000);
         fprintf(cli->out, "\n");
@@ -315,6 +325,29 @@ int st_cli_cancel(st_cli *cli, int argc, char **argv, st_err *err)
     int n, r = st_cli_read(argc, argv, st_cli_cancel_options, &f, 0, INT32_MAX, &n, err);
 
     return r < 0 ? r : do_all(&d, n, argv + 1, err);
+}
+
+static int hold(st_cli *cli, int argc, char **argv, const char *body, const char *does, st_err *err)
+{
+    change_flags f = {0};
+    deed d = {.cli = cli,
+              .f = &f,
+              .key = "hold",
+              .request = {.method = "PATCH", .body = body},
+              .does = does};
+    int n, r = st_cli_read(argc, argv, st_cli_hold_options, &f, 0, INT32_MAX, &n, err);
+
+    return r < 0 ? r : do_all(&d, n, argv + 1, err);
+}
+
+int st_cli_hold(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return hold(cli, argc, argv, "{\"hold\":true}", "Hold", err);
+}
+
+int st_cli_release(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return hold(cli, argc, argv, "{\"hold\":false}", "Release", err);
 }
 
 int st_cli_priority(st_cli *cli, int argc, char **argv, st_err *err)

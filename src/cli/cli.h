@@ -65,6 +65,7 @@ int st_cli_sim_trace(st_cli *cli, int argc, char **argv, st_err *err);
 st_cli_fn st_cli_login, st_cli_logout, st_cli_whoami, st_cli_console;
 st_cli_fn st_cli_submit, st_cli_run, st_cli_ps, st_cli_show, st_cli_why, st_cli_logs, st_cli_whatif;
 st_cli_fn st_cli_array, st_cli_admin_join, st_cli_cp;
+st_cli_fn st_cli_hold, st_cli_release;
 st_cli_fn st_cli_cancel, st_cli_priority, st_cli_limit, st_cli_wait, st_cli_top, st_cli_stats;
 st_cli_fn st_cli_quota, st_cli_metered, st_cli_budget;
 st_cli_fn st_cli_bill, st_cli_bill_list, st_cli_bill_fleet, st_cli_bill_key, st_cli_bill_verify;
@@ -144,10 +145,10 @@ extern const st_cli_row st_cli_cp_options[];
 extern const st_cli_row st_cli_login_options[], st_cli_logout_options[], st_cli_whoami_options[],
     st_cli_console_options[], st_cli_submit_options[], st_cli_run_options[],
     st_cli_whatif_options[], st_cli_ps_options[], st_cli_job_options[], st_cli_cancel_options[],
-    st_cli_priority_options[], st_cli_wait_options[], st_cli_stats_options[], st_cli_logs_options[],
-    st_cli_top_options[], st_cli_quota_options[], st_cli_incidents_options[],
-    st_cli_neighbours_options[], st_cli_series_options[], st_cli_account_limit_options[],
-    st_cli_events_options[], st_cli_audit_options[];
+    st_cli_priority_options[], st_cli_hold_options[], st_cli_array_options[], st_cli_wait_options[],
+    st_cli_stats_options[], st_cli_logs_options[], st_cli_top_options[], st_cli_quota_options[],
+    st_cli_incidents_options[], st_cli_neighbours_options[], st_cli_series_options[],
+    st_cli_account_limit_options[], st_cli_events_options[], st_cli_audit_options[];
 extern const st_cli_row st_cli_import_options[], st_cli_join_options[], st_cli_bill_options[],
     st_cli_usage_options[], st_cli_budget_options[], st_cli_reconcile_options[],
     st_cli_bill_fleet_options[], st_cli_bill_log_options[], st_cli_plan_options[],

@@ -8,7 +8,8 @@
 
 bool st_job_chosen(const st_job_choice *c)
 {
-    return c->user || c->account || c->name || c->array || c->since || c->until || c->states.n > 0;
+    return c->user || c->account || c->name || c->array || c->since || c->until ||
+           c->states.n > 0 || c->labels.n > 0;
 }
 
 static void add_query(st_strbuf *path, const char *key, const char *value)
@@ -33,6 +34,8 @@ void st_job_choice_path(const st_job_choice *c, bool all, const char *fields, in
     add_query(out, "since", c->since);
     add_query(out, "until", c->until);
     add_query(out, "fields", fields);
+    for (int i = 0; i < c->labels.n; i++)
+        add_query(out, "label", c->labels.v[i]);
     for (int i = 0; i < c->states.n; i++)
         add_query(out, "state", c->states.v[i]);
     for (size_t i = 0; !all && c->states.n == 0 && i < ST_ARRAY_LEN(live); i++)

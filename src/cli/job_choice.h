@@ -8,7 +8,7 @@
 
 typedef struct st_job_choice {
     const char *user, *account, *name, *array, *since, *until;
-    st_cli_words states;
+    st_cli_words states, labels;
 } st_job_choice;
 
 #define ST_JOB_PAGE_MAX 1000 /* rows that the server gives at once */
@@ -25,6 +25,14 @@ typedef struct st_job_choice {
          offsetof(type, choice.account),                                                          \
          "ACCOUNT",                                                                               \
          "jobs of this account and those below it",                                               \
+         0,                                                                                       \
+         0},                                                                                      \
+        {"label",                                                                                 \
+         'L',                                                                                     \
+         ST_CLI_MANY,                                                                             \
+         offsetof(type, choice.labels),                                                           \
+         "NAME=VALUE",                                                                            \
+         "jobs with this label; repeatable: jobs with all of them",                               \
          0,                                                                                       \
          0},                                                                                      \
         {"state",                                                                                 \

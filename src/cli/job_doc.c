@@ -43,6 +43,16 @@
         OTHER("volume", 'V', ST_CLI_MANY, volumes, "NAME:/PATH[:ro]",                           \
               "volume at a path of the job, ro: read only; repeatable"),                        \
         OTHER("label", 'L', ST_CLI_MANY, labels, "NAME=VALUE", "label of the job; repeatable"), \
+        OTHER("comment", 0, ST_CLI_STRING, comment, "TEXT", "comment, shown with the job"),     \
+        OTHER("after", 'a', ST_CLI_MANY, after, "ID,...",                                       \
+              "start when these jobs or arrays have ended; repeatable"),                        \
+        OTHER("after-ok", 0, ST_CLI_MANY, after_ok, "ID,...",                                   \
+              "start when they are done, of an array all jobs; repeatable"),                    \
+        OTHER("after-fail", 0, ST_CLI_MANY, after_fail, "ID,...",                               \
+              "start when they have ended otherwise; repeatable"),                              \
+        OTHER("hold", 0, ST_CLI_FLAG, hold, NULL, "hold the job until `stint release`"),        \
+        OTHER("retry-on", 0, ST_CLI_STRING, retry_on, "exit,timeout",                           \
+              "what is tried again: failing, or the time limit too (default: exit)"),           \
         OTHER("sim-run", 0, ST_CLI_STRING, sim_run, "DURATION", "run time on simulated nodes"), \
         OTHER("sim-exit", 0, ST_CLI_STRING, sim_exit, "N",                                      \
               "exit status on simulated nodes (default: 0)"),                                   \
@@ -59,8 +69,10 @@
 const st_cli_row st_cli_submit_options[] = {
     COMMON_ROWS,
     WITH_ROW,
-    OTHER("array", 0, ST_CLI_STRING, array, "N|FIRST-LAST",
-          "submit N jobs, or one per index (variable STINT_ARRAY_INDEX)"),
+    OTHER("array", 0, ST_CLI_STRING, array, "N|FIRST-LAST[%MOST]",
+          "submit N jobs, or one per index (variable STINT_ARRAY_INDEX); at most MOST at a time"),
+    OTHER("each", 0, ST_CLI_FLAG, each, NULL,
+          "each job of the array waits for one of the named arrays, with the same index"),
     OTHER("wait", 'w', ST_CLI_FLAG, wait, NULL, "wait until the job ends and exit with its status"),
     OTHER("output", 'o', ST_CLI_OUTPUT, format, "table|json", "output format (default: table)"),
     {0},
@@ -221,13 +233,23 @@ static int put_topology(json_t *doc, const char *text, st_err *err)
     return put(doc, "topology", "topology", json_pack("{s:s}", word, colon + 1), text, err);
 }
 
-/* 10 is ten jobs; 1-10 or 1-100x2 are indices. */
+/* 10 is ten jobs; 1-10 or 1-100x2 are indices. Behind % stands how many run at a time. */
 static int put_array(json_t *doc, const char *text, st_err *err)
 {
-    int64_t n;
+    char count[ST_FMT_MAX];
+    const char *percent;
+    int64_t n, most;
 
     if (!text)
         return 0;
+    percent = strchr(text, '%');
+    if (percent && strspn(text, "0123456789") == (size_t)(percent - text)) {
+        if (st_parse_i64(percent + 1, 1, ARRAY_MAX, &most, err) < 0)
+            return st_fail_prefix(err, "option --array: ");
+        snprintf(count, sizeof count, "%.*s", (int)(percent - text), text);
+        json_object_set_new(doc, "throttle", json_integer(most));
+        text = count;
+    }
     if (strspn(text, "0123456789") < strlen(text))
         return put(doc, "array", "array", json_string(text), text, err);
     if (st_parse_i64(text, 1, ARRAY_MAX, &n, err) < 0)
@@ -267,6 +289,51 @@ static int put_command(json_t *doc, int n, char **words, st_err *err)
     return 0;
 }
 
+/* Jobs that it waits for, behind those of a file. */
+static void put_after(json_t *doc, const st_cli_words *ids, const char *end, bool each)
+{
+    json_t *list = json_object_get(doc, "after");
+
+    for (int i = 0; i < ids->n; i++) {
+        ST_CLEANUP(st_freep) char *copy = st_xstrdup(ids->v[i]);
+        char *save = NULL;
+
+        for (char *id = strtok_r(copy, ",", &save); id; id = strtok_r(NULL, ",", &save)) {
+            json_t *one = json_pack("{s:s,s:s}", "job", id, "end", end);
+
+            if (!json_is_array(list)) {
+                json_t *was = list ? json_incref(list) : NULL;
+
+                json_object_set_new(doc, "after", list = json_array());
+                if (was)
+                    json_array_append_new(list, was);
+            }
+            if (each)
+                json_object_set_new(one, "each", json_true());
+            json_array_append_new(list, one);
+        }
+    }
+}
+
+static int put_flow(json_t *doc, const st_job_flags *f, st_err *err)
+{
+    int r = 0;
+
+    put_after(doc, &f->after, "any", f->each);
+    put_after(doc, &f->after_ok, "ok", f->each);
+    put_after(doc, &f->after_fail, "fail", f->each);
+    if (f->each && f->after.n + f->after_ok.n + f->after_fail.n == 0)
+        return st_fail(err, ST_EINVAL,
+                       "option --each: say for which arrays (--after, --after-ok, --after-fail)");
+    if (f->hold)
+        json_object_set_new(doc, "hold", json_true());
+    if (f->retry_on)
+        r = put(doc, "retry-on", "retry_on", list_of(f->retry_on), f->retry_on, err);
+    if (r == 0 && f->comment)
+        r = put(doc, "comment", "comment", json_string(f->comment), f->comment, err);
+    return r;
+}
+
 static int put_flags(json_t *doc, const st_job_flags *f, int ncommand, char **command, st_err *err)
 {
     char zone[ST_CLI_ZONE_MAX];
@@ -304,6 +371,8 @@ static int put_flags(json_t *doc, const st_job_flags *f, int ncommand, char **co
         r = put_volumes(doc, &f->volumes, err);
     if (r == 0)
         r = put_pairs(doc, "label", "labels", &f->labels, false, err);
+    if (r == 0)
+        r = put_flow(doc, f, err);
     if (r == 0)
         r = put_array(doc, f->array, err);
     if (r == 0)

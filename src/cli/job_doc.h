@@ -44,6 +44,13 @@
     X(by, "by", 0, "by", "TIME", "deadline; jobs of your account are ordered by it")               \
     X(priority_class, "class", 0, "priority_class", "NAME",                                        \
       "priority class (`stint class list`): its priority, and what it pays")                       \
+    X(if_never, "if-never", 0, "if_never", "cancel|keep",                                          \
+      "what becomes of a job that waits for what can never be (default: cancel)")                  \
+    X(retries, "retries", 0, "retries", "N", "try the job again when it fails, so often at most")  \
+    X(retry_after, "retry-after", 0, "retry_after", "DURATION",                                    \
+      "wait before the first retry; then twice as long each time (default: 1m)")                   \
+    X(retry_max, "retry-max", 0, "retry_max", "DURATION",                                          \
+      "longest wait before a retry (default: 1h)")                                                 \
     X(slot, "slot", 0, "slot", "NAME",                                                             \
       "run only in the windows of this series of bookings, one after the other")                   \
     X(zone, "zone", 0, "zone", "ZONE", "time zone of these times (default: this machine's)")       \
@@ -100,6 +107,14 @@
       "volumes of your account, and shared ones from above, at these paths")                       \
     X("with", "DIGEST",                                                                            \
       "folder that the job comes with, at /work; stint submit --with DIR brings it")               \
+    X("after", "JOB or {job: JOB, end: any|ok|fail, each: true, only: true}, or a list of them",   \
+      "start only when these jobs or arrays have ended so; each: one for one with their jobs; "    \
+      "only: not the array of that name")                                                          \
+    X("hold", "true|false", "hold the job until it is released (default: false)")                  \
+    X("throttle", "N", "of an array: how many of its jobs run at a time (default: no limit)")      \
+    X("retry_on", "exit or [exit, timeout]",                                                       \
+      "what is tried again: failing, or the time limit too (default: exit)")                       \
+    X("comment", "TEXT", "comment, shown with the job")                                            \
     X("array", "N, FIRST-LAST or {count: N}",                                                      \
       "submit one job per index (variable STINT_ARRAY_INDEX)")                                     \
     X("labels", "{NAME: VALUE}", "labels, shown with the job")                                     \
@@ -110,7 +125,9 @@ typedef struct st_job_flags {
 #define X(field, option, letter, key, value, about) const char *field;
     ST_JOB_FLAGS(X)
 #undef X
-    const char *type, *topology, *sim_run, *sim_exit, *file;
+    const char *type, *topology, *sim_run, *sim_exit, *file, *comment, *retry_on;
+    st_cli_words after, after_ok, after_fail;
+    bool each, hold;
     const char *accounts;                             /* of `whatif` */
     st_cli_words env, secrets, volumes, labels, with; /* the last of `whatif` */
     const char *array;

@@ -197,6 +197,12 @@ static const st_view_column job_columns[] = {
     {"Environment", "spec.env", ST_VIEW_WORDS, NULL},
     {"Exit status", "exit_code", ST_VIEW_NUM, NULL},
     {"Reason", "reason", ST_VIEW_TEXT, NULL},
+    {"On hold by", "on_hold", ST_VIEW_TEXT, NULL},
+    {"Retries", "spec.retries", ST_VIEW_NUM, NULL},
+    {"Retries used", "retries_used", ST_VIEW_NUM, NULL},
+    {"Retry at", "retry_at", ST_VIEW_TIME, NULL},
+    {"Comment", "spec.comment", ST_VIEW_TEXT, NULL},
+    {"Labels", "spec.labels", ST_VIEW_WORDS, NULL},
     {"Preemptions", "preemptions", ST_VIEW_NUM, NULL},
     {"GPU time lost", "lost_gpu_seconds", ST_VIEW_SECONDS, NULL},
     {0},
@@ -243,9 +249,57 @@ static const st_view_column array_columns[] = {
     {0},
 };
 
+typedef struct array_flags {
+    st_cli_format format;
+    const char *throttle;
+} array_flags;
+
+const st_cli_row st_cli_array_options[] = {
+    {"throttle", 0, ST_CLI_STRING, offsetof(array_flags, throttle), "N|none",
+     "change how many of its jobs run at a time; those that run go on", 0, 0},
+    {"output", 'o', ST_CLI_OUTPUT, offsetof(array_flags, format), "table|json",
+     "output format (default: table)", 0, 0},
+    {0},
+};
+
+static int set_throttle(st_client *client, const char *path, const char *text, st_err *err)
+{
+    ST_CLEANUP(st_response_done) st_response response = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf body = {0};
+    json_t *doc = NULL;
+    int64_t n;
+    int r;
+
+    st_strbuf_add(&body, "{\"throttle\":null}");
+    if (strcmp(text, "none") != 0) {
+        if (st_parse_i64(text, 1, INT32_MAX, &n, err) < 0)
+            return st_fail_prefix(err, "option --throttle: ");
+        st_strbuf_clear(&body);
+        st_strbuf_addf(&body, "{\"throttle\":%lld}", (long long)n);
+    }
+    r = st_client_json(client,
+                       &(st_request){.method = "PATCH", .path = path, .body = st_strbuf_str(&body)},
+                       &doc, &response, err);
+    json_decref(doc);
+    return r;
+}
+
 int st_cli_array(st_cli *cli, int argc, char **argv, st_err *err)
 {
-    return show_one(cli, argc, argv, "/v1/arrays/", array_columns, false, err);
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    array_flags f = {0};
+    int r = st_cli_read(argc, argv, st_cli_array_options, &f, 1, 1, NULL, err);
+
+    if (r == 0)
+        r = st_client_open(cli->errors, &client, err);
+    if (r < 0)
+        return r;
+    st_strbuf_add(&path, "/v1/arrays/");
+    st_url_add(&path, argv[1]);
+    if (f.throttle)
+        r = set_throttle(client, st_strbuf_str(&path), f.throttle, err);
+    return r < 0 ? r : st_view_one(cli, client, f.format, st_strbuf_str(&path), array_columns, err);
 }
 
 static void print_estimate(st_cli *cli, const json_t *doc)

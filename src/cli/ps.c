@@ -10,7 +10,7 @@
 
 #define LIMIT_MAX     1000000
 #define LIMIT_USUAL   200
-#define COLUMNS_MAX   24
+#define COLUMNS_MAX   28
 #define COLUMN_LENGTH 32
 
 static void put_deadline(const json_t *job, st_strbuf *out)
@@ -41,6 +41,9 @@ static const struct ps_column {
     {{"WHERE", NULL, ST_VIEW_FN, st_job_where}, USUAL, NULL},
     {{"DEADLINE", NULL, ST_VIEW_FN, put_deadline}, WHERE_ANY, "deadline"},
     {{"PRIORITY CLASS", "priority_class", ST_VIEW_TEXT, NULL}, WHERE_ANY, "priority_class"},
+    {{"ON HOLD", "on_hold", ST_VIEW_TEXT, NULL}, WHERE_ANY, "on_hold"},
+    {{"RETRY AT", "retry_at", ST_VIEW_TIME, NULL}, WHERE_ANY, "retry_at"},
+    {{"RETRIES", "retries_used", ST_VIEW_NUM, NULL}, ASKED, NULL},
     {{"PRIORITY", "priority", ST_VIEW_NUM, NULL}, ASKED, NULL},
     {{"SUBMITTED", "submitted", ST_VIEW_TIME, NULL}, ASKED, NULL},
     {{"STARTED", "started", ST_VIEW_TIME, NULL}, ASKED, NULL},
@@ -53,11 +56,12 @@ static const struct ps_column {
     {{"PREEMPTIONS", "preemptions", ST_VIEW_NUM, NULL}, ASKED, NULL},
     {{"IMAGE", "spec.image", ST_VIEW_TEXT, NULL}, ASKED, NULL},
     {{"LABELS", "spec.labels", ST_VIEW_WORDS, NULL}, ASKED, NULL},
+    {{"COMMENT", "spec.comment", ST_VIEW_TEXT, NULL}, ASKED, NULL},
 };
-#define NAMES                                                                                     \
-    "id, name, account, user, state, class, gpus, age, took, where, deadline, priority_class, "   \
-    "priority, submitted, started, ended, exit, reason, type, tasks, limit, preemptions, image, " \
-    "labels"
+#define NAMES                                                                                      \
+    "id, name, account, user, state, class, gpus, age, took, where, deadline, priority_class, "    \
+    "on_hold, retry_at, retries, priority, submitted, started, ended, exit, reason, type, tasks, " \
+    "limit, preemptions, image, labels, comment"
 
 typedef struct ps_flags {
     st_cli *cli;

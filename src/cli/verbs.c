@@ -26,7 +26,8 @@ const st_cli_verb st_cli_verbs[] = {
      .fn = st_cli_submit, .options = st_cli_submit_options,
      .example = "  stint submit --name train --gpus 8 --tasks 4 --limit 12h -- python train.py\n"
                 "  stint submit -f job.yaml --priority high\n"
-                "  stint submit --array 100 --gpus 1 -- ./sweep.sh\n"},
+                "  stint submit --array 100%8 --gpus 1 -- ./sweep.sh\n"
+                "  stint submit --after-ok jdgq378mt --retries 3 -- python evaluate.py\n"},
     {"run", "Submit a job and follow it until it ends", "[OPTION...] [-- COMMAND...]",
      "Shows the job's states and the output of its first task. Exits with the job's status;\n"
      "124 at the time limit, 130 when it was cancelled. Ctrl-C asks, a second Ctrl-C cancels\n"
@@ -35,15 +36,17 @@ const st_cli_verb st_cli_verbs[] = {
      .example = "  stint run --gpus 1 --limit 10m -- nvidia-smi\n"},
     {"ps", "List jobs", "[OPTION...]",
      "Columns: id, name, account, user, state, class, gpus, age, took, where, deadline,\n"
-     "priority_class, priority, submitted, started, ended, exit, reason, type, tasks, limit,\n"
-     "preemptions, image, labels.\n",
+     "priority_class, on_hold, retry_at, retries, priority, submitted, started, ended, exit,\n"
+     "reason, type, tasks, limit, preemptions, image, labels, comment.\n",
      .fn = st_cli_ps, .options = st_cli_ps_options,
      .example = "  stint ps --state pending --watch\n  stint ps -a --user ada -o csv\n"
                 "  stint ps --since 1d --columns id,name,state,ended,exit\n"},
     {"show", "Show one job", "[OPTION...] ID", .fn = st_cli_show, .options = st_cli_job_options,
      .example = "  stint show jdgq378mt\n"},
-    {"array", "Show the progress of an array, by state and by frame", "[OPTION...] ID",
-     .fn = st_cli_array, .options = st_cli_job_options, .example = "  stint array jdgq378mt\n"},
+    {"array", "Show the progress of an array, or change how many of its jobs run at a time",
+     "[OPTION...] ID", "Shows the jobs by state and by frame.\n", .fn = st_cli_array,
+     .options = st_cli_array_options,
+     .example = "  stint array jdgq378mt\n  stint array jdgq378mt --throttle 4\n"},
     {"why", "Show why a job waits and when it should start", "[OPTION...] ID", .fn = st_cli_why,
      .options = st_cli_job_options, .example = "  stint why jdgq378mt\n"},
     {"whatif", "Show when variants of a job would start; submit nothing",
@@ -76,6 +79,15 @@ const st_cli_verb st_cli_verbs[] = {
      "options choose among the jobs that have not ended; stint asks before it changes those.\n",
      .fn = st_cli_priority, .options = st_cli_priority_options,
      .example = "  stint priority jdgq378mt high\n  stint priority --name sweep low --yes\n"},
+    {"hold", "Hold jobs and arrays that wait, until they are released", "[OPTION...] [ID...]",
+     "Only jobs that wait can be held; they keep no place meanwhile. What an admin holds only an\n"
+     "admin of that account, or of one above it, releases. The id of an array holds all its jobs\n"
+     "that wait; --only holds its first. Options choose jobs as for cancel.\n",
+     .fn = st_cli_hold, .options = st_cli_hold_options,
+     .example = "  stint hold jdgq378mt\n  stint hold --name sweep --state pending --yes\n"},
+    {"release", "Release jobs and arrays that are on hold", "[OPTION...] [ID...]",
+     .fn = st_cli_release, .options = st_cli_hold_options,
+     .example = "  stint release jdgq378mt\n"},
     {"limit", "Change a job's time limit", "[OPTION...] ID DURATION",
      "Whoever may cancel the job can shorten the limit, down to what the job has run. An admin of\n"
      "its account can lengthen it, within the limits and the spend cap of its accounts, unless\n"

@@ -24,8 +24,7 @@ static int no_job(const st_control *ctl, uint64_t id, st_err *err)
     return st_fail(err, ST_ENOENT, "there is no job %s", st_quote(q, text));
 }
 
-/* Finds a live job that the caller may change. One that it may not see is not there. */
-static int need_job(st_tx *tx, const st_cmd_job *c, st_live **ret, st_err *err)
+int st_need_job(st_tx *tx, const st_cmd_job *c, st_live **ret, st_err *err)
 {
     st_control *ctl = tx->ctl;
     st_live *live = st_control_live(ctl, c->id);
@@ -65,7 +64,7 @@ static int run_cancel(st_tx *tx, st_cmd *cmd, st_err *err)
     const st_event event = {.kind = ST_EV_CANCEL, .u.id = c->id};
     char text[ST_ID_TEXT];
     st_live *live;
-    int r = need_job(tx, c, &live, err);
+    int r = st_need_job(tx, c, &live, err);
 
     if (r == 0)
         r = st_tx_apply(tx, &event, err);
@@ -93,7 +92,7 @@ static int run_priority(st_tx *tx, st_cmd *cmd, st_err *err)
     st_event event = {.kind = ST_EV_PRIORITY};
     char text[ST_ID_TEXT], detail[80];
     st_live *live;
-    int r = need_job(tx, c, &live, err);
+    int r = st_need_job(tx, c, &live, err);
 
     event.u.priority.id = c->id;
     event.u.priority.priority = c->priority;
@@ -123,7 +122,7 @@ static int run_limit(st_tx *tx, st_cmd *cmd, st_err *err)
     int64_t hold = ST_UNSET, before;
     const st_job *job;
     st_live *live;
-    int r = need_job(tx, c, &live, err);
+    int r = st_need_job(tx, c, &live, err);
 
     if (r < 0)
         return r;

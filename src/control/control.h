@@ -83,15 +83,26 @@ bool st_control_post(st_control *ctl, st_cmd *cmd);
 
 /* ---- jobs ------------------------------------------------------------------------------- */
 
+/* What a job is to wait for, as it was written. */
+typedef struct st_after_ask {
+    uint64_t id; /* 0: the text is no id */
+    const char *text;
+    st_after_how how;
+    bool only; /* that job, and not the array that goes by its name */
+    bool each; /* yet to be made one of an array for each of another */
+} st_after_ask;
+
 typedef struct st_submit_item {
     st_job_spec spec; /* without id */
     const char *doc;  /* the job's document, JSON; kept */
     const char *head; /* of an array's pieces: what stands before each one's `doc`; NULL: nothing */
-    int64_t charged;  /* the loop's: bytes of it that its account was charged for */
-    int array;        /* items with the same number above 0 are the pieces of one array */
-    uint64_t id;      /* given */
-    int code;         /* of a refusal, else 0 */
-    char *refusal;    /* the sentence, malloc'ed */
+    const st_after_ask *afters; /* the same list for all pieces that wait for the same */
+    int nafters;
+    int64_t charged; /* the loop's: bytes of it that its account was charged for */
+    int array;       /* items with the same number above 0 are the pieces of one array */
+    uint64_t id;     /* given */
+    int code;        /* of a refusal, else 0 */
+    char *refusal;   /* the sentence, malloc'ed */
 } st_submit_item;
 
 typedef struct st_cmd_submit {
@@ -105,6 +116,9 @@ typedef struct st_cmd_submit {
     size_t at, taken;
     int array;
     uint64_t array_id;
+    const st_after_ask *looked_up; /* what these were found for */
+    st_await afters[ST_AFTER_MAX];
+    int nafters;
     bool kept;     /* what was done so far is under its key */
     bool replayed; /* the key was used before for the same thing: items have their ids */
 } st_cmd_submit;
@@ -118,12 +132,16 @@ typedef struct st_cmd_job {
     uint64_t id;
     int priority;     /* of st_cmd_job_priority */
     int64_t limit_ms; /* of st_cmd_job_limit; ST_TIME_NEVER: none */
+    bool hold;        /* of st_cmd_job_hold: or it is released */
+    int throttle;     /* of st_cmd_array_throttle, where `id` is the array; 0: none */
 } st_cmd_job;
 
 void st_cmd_job_cancel(st_cmd_job *cmd);
 void st_cmd_job_priority(st_cmd_job *cmd);
 /* Shorter by whoever may cancel it, longer by an admin above it. */
 void st_cmd_job_limit(st_cmd_job *cmd);
+void st_cmd_job_hold(st_cmd_job *cmd);
+void st_cmd_array_throttle(st_cmd_job *cmd);
 
 /* The row as it is being committed, for use in `done`; false when it has to be read from the
  * store. Texts are good until `done` returns. */

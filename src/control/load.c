@@ -221,6 +221,9 @@ static void read_detail(st_live *live, const char *detail)
 
         live->limit_ms = limit > 0 ? limit : ST_TIME_NEVER;
     }
+    live->held_by = (int)json_integer_value(json_object_get(root, "held_by"));
+    live->tries = (int)json_integer_value(json_object_get(root, "tries"));
+    live->retry_ms = json_integer_value(json_object_get(root, "retry_ms"));
     live->by_ms = json_integer_value(json_object_get(root, "by_ms"));
     live->hard = json_object_get(root, "hard") != NULL;
     live->at_risk = live->risk_told = json_object_get(root, "at_risk") != NULL;

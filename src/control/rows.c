@@ -108,6 +108,10 @@ static void begin_detail(const st_live *live, st_strbuf *out)
         st_strbuf_add(out, ",\"limit_ms\":0");
     else if (live->limit_ms > 0)
         st_strbuf_addf(out, ",\"limit_ms\":%" PRId64, live->limit_ms);
+    if (live->held_by > 0)
+        st_strbuf_addf(out, ",\"held_by\":%d", live->held_by);
+    if (live->tries > 0)
+        st_strbuf_addf(out, ",\"tries\":%d,\"retry_ms\":%" PRId64, live->tries, live->retry_ms);
     if (live->by_ms > 0)
         st_strbuf_addf(out, ",\"by_ms\":%" PRId64 "%s%s", live->by_ms,
                        live->hard ? ",\"hard\":1" : "", live->at_risk ? ",\"at_risk\":1" : "");
@@ -130,6 +134,12 @@ static void begin_again(st_live *live)
 void st_live_limit(st_live *live, int64_t limit_ms)
 {
     live->limit_ms = limit_ms;
+    begin_again(live);
+}
+
+void st_live_held(st_live *live, int held_by)
+{
+    live->held_by = held_by;
     begin_again(live);
 }
 
@@ -213,6 +223,17 @@ static void say_fault(const st_control *ctl, st_live *live, int32_t node)
     live->reason = st_strbuf_take(&text);
 }
 
+static void say_never(const st_control *ctl, st_live *live, uint64_t never)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    char id[ST_ID_TEXT];
+
+    st_control_id_text(ctl, never, id);
+    st_strbuf_addf(&text, "%s did not end as this job had to wait for it to", id);
+    free(live->reason);
+    live->reason = st_strbuf_take(&text);
+}
+
 static void follow(st_tx *tx, const st_effect *fx)
 {
     st_control *ctl = tx->ctl;
@@ -242,6 +263,10 @@ static void follow(st_tx *tx, const st_effect *fx)
     case ST_FX_PAUSE:
         leave(live, fx->at_ms);
         break;
+    case ST_FX_RETRY:
+        live->tries++;
+        live->retry_ms = fx->until_ms;
+        __attribute__((fallthrough));
     case ST_FX_REQUEUE:
         leave(live, fx->at_ms);
         live->lost += fx->lost_gpu_ms;
@@ -253,6 +278,8 @@ static void follow(st_tx *tx, const st_effect *fx)
         live->lost += fx->lost_gpu_ms;
         if (fx->node >= 0)
             say_fault(ctl, live, fx->node);
+        if (fx->never)
+            say_never(ctl, live, fx->never);
         end_live(ctl, live, fx);
         break;
     default:
@@ -340,6 +367,7 @@ static int order_kind(st_effect_kind kind)
     case ST_FX_STOP:
         return ST_ENG_HALT;
     case ST_FX_REQUEUE:
+    case ST_FX_RETRY:
     case ST_FX_END:
         return ST_ENG_STOP;
     default:
@@ -427,7 +455,8 @@ static size_t array_len(const char *at)
 /* Which devices an effect is about, from where the job is or was. */
 static const char *devices_told(const st_effect *fx, const st_live *live, char buf[GRANTS_MAX])
 {
-    const char *detail = fx->kind == ST_FX_REQUEUE ? live->left : live->detail;
+    bool waits_again = fx->kind == ST_FX_REQUEUE || fx->kind == ST_FX_RETRY;
+    const char *detail = waits_again ? live->left : live->detail;
     const char *at = detail ? strstr(detail, "\"grants\":[") : NULL;
     size_t n;
 
@@ -436,6 +465,7 @@ static const char *devices_told(const st_effect *fx, const st_live *live, char b
     case ST_FX_RESUME:
     case ST_FX_PAUSE:
     case ST_FX_REQUEUE:
+    case ST_FX_RETRY:
     case ST_FX_END:
         break;
     default:

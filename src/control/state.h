@@ -55,6 +55,14 @@ void st_control_order_all(st_control *ctl);
 void st_live_limit(st_live *live, int64_t limit_ms);
 void st_live_deadline(st_live *live, int64_t by_ms, bool hard, bool at_risk);
 void st_control_retime(st_control *ctl, uint64_t id);
+/* Who holds it back, for its row. */
+void st_live_held(st_live *live, int held_by);
+
+/* commands.c: a live job that the caller may change; one that it may not see is not there. */
+int st_need_job(st_tx *tx, const st_cmd_job *c, st_live **ret, st_err *err);
+
+/* flow.c: what an item waits for is looked up into s->afters. */
+int st_flow_look_up(st_tx *tx, st_cmd_submit *s, const st_submit_item *item, st_err *err);
 
 /* allowed.c: what jobs, accounts and tokens are charged for. */
 /* The item and, if it is the first piece of an array, all of them; refused: none. */

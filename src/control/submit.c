@@ -119,7 +119,10 @@ static void add_live(st_tx *tx, const st_submit_item *item, uint64_t part_of)
                       .priority = item->spec.priority,
                       .part_of = (int64_t)part_of,
                       .charged = item->charged,
+                      .held_by = item->spec.held_by,
                       .fresh = true};
+    if (item->spec.held_by > 0)
+        st_live_held(live, item->spec.held_by);
     if (item->spec.by_ms > 0)
         st_live_deadline(live, item->spec.by_ms, item->spec.hard, false);
     st_control_add_live(ctl, live);
@@ -141,9 +144,15 @@ static int submit_one(st_tx *tx, st_cmd_submit *s, st_submit_item *item, st_err 
     if (r == 0)
         r = st_spec_fill(st_core_fleet(tx->ctl->core), &item->spec, err);
     if (r == 0)
+        r = st_flow_look_up(tx, s, item, err);
+    if (r == 0)
         r = st_money_admit(tx, &item->spec, &hold, err);
     event.u.job = item->spec;
     event.u.job.id = tx->ctl->last_id + 1;
+    event.u.job.afters = s->afters;
+    event.u.job.nafters = item->nafters > 0 ? s->nafters : 0;
+    if (item->array)
+        event.u.job.array = s->array == item->array ? s->array_id : event.u.job.id;
     event.u.job.hold = item->spec.hard ? tx->ctl->last_booking + 1 : 0;
     if (r == 0)
         r = st_tx_apply(tx, &event, err);

@@ -221,13 +221,39 @@ static char *make_tail(const pieces *p, size_t i, const char *name, bool more)
     return st_strbuf_take(&out);
 }
 
+/* 1-100%8, or {count: 100, throttle: 8}: so many at a time, which is a key of its own from here on. */
+static int take_throttle(json_t *job, st_err *err)
+{
+    json_t *a = json_object_get(job, "array");
+    const char *list = json_string_value(a);
+    const char *sign = list ? strchr(list, '%') : NULL;
+    char *end;
+    long n;
+
+    if (json_is_object(a) && json_object_get(a, "throttle")) {
+        json_object_set(job, "throttle", json_object_get(a, "throttle"));
+        json_object_del(a, "throttle");
+    }
+    if (!sign)
+        return 0;
+    n = strtol(sign + 1, &end, 10);
+    if (end == sign + 1 || *end || n < 1 || n > ST_CHUNKS_MAX)
+        return st_fail(err, ST_EINVAL,
+                       "array: how many run at a time stands behind %%, as in 1-100%%8");
+    json_object_set_new(job, "throttle", json_integer(n));
+    json_object_set_new(job, "array", json_stringn(list, (size_t)(sign - list)));
+    return 0;
+}
+
 int st_array_apply(json_t *job, st_rules_jobs *ret, st_err *err)
 {
     const char *workload = json_string_value(json_object_get(job, "workload"));
     bool video = workload && strcmp(workload, "video") == 0, more;
     ST_CLEANUP(pieces_done) pieces p = {0};
-    int r;
+    int r = take_throttle(job, err);
 
+    if (r < 0)
+        return r;
     if (video || (workload && strcmp(workload, "render") == 0)) {
         r = cut_frames(job, video, &p, err);
     } else if (st_value_has(job, "array")) {
@@ -245,7 +271,9 @@ int st_array_apply(json_t *job, st_rules_jobs *ret, st_err *err)
     for (size_t i = 0; i < p.v.n; i++) {
         char *name = make_name(job, p.frames ? (int64_t)i : p.v.v[i].first);
 
-        st_vec_push(&ret->pieces, (st_rules_piece){make_tail(&p, i, name, more), name});
+        st_vec_push(&ret->pieces, (st_rules_piece){.tail = make_tail(&p, i, name, more),
+                                                   .index = p.frames ? (int64_t)i : p.v.v[i].first,
+                                                   .name = name});
     }
     return 0;
 }

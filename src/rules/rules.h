@@ -93,6 +93,7 @@ typedef struct st_rules_who {
  * `head` followed by a piece's own `tail` is the piece's document, as JSON. */
 typedef struct st_rules_piece {
     char *tail;
+    int64_t index;
     char *name; /* as it stands in the document; NULL: not an array, so look there */
 } st_rules_piece;
 

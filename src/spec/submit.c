@@ -9,12 +9,14 @@
 #include "base/quote.h"
 #include "base/utf8.h"
 #include "model/volume.h"
+#include "spec/flow.h"
 #include "spec/spec.h"
 
 #define SECRETS_MAX     32
 #define SECRET_NAME_MAX 64
 #define ENV_NAME_MAX    256
 #define SIGNAL_MAX      64
+#define COMMENT_MAX     1024
 
 #define TEXT_ROW(word, field)                                                    \
     {                                                                            \
@@ -46,6 +48,8 @@ static const st_field rows[] = {
     EITHER_ROW("notify_signal", notify_signal),
     {.key = "hard_share", .kind = ST_F_BOOL, .offset = offsetof(st_submit_doc, hard_share)},
     {.key = "gpu_time", .kind = ST_F_DURATION, .offset = offsetof(st_submit_doc, gpu_time_ms)},
+    {.key = "comment", .kind = ST_F_LINE, .offset = offsetof(st_submit_doc, comment)},
+    ST_FLOW_ROWS(st_submit_doc, flow),
     TEXT_ROW("workload", workload),
     TEXT_ROW("size", size),
     TEXT_ROW("booking", booking),
@@ -369,6 +373,11 @@ int st_spec_submit(const st_doc *doc, const st_doc_node *map, const st_spec_name
         r = st_spec_job(doc, map, &d.asks, names, &spec, &none, err);
     if (r == 0)
         r = check_guarded(doc, map, &d, spec.shape.level, err);
+    if (r == 0)
+        r = st_spec_flow(doc, map, &d.flow, &spec, err);
+    if (r == 0 && d.comment && strlen(d.comment) > COMMENT_MAX)
+        r = st_doc_fail(doc, st_doc_get(map, "comment"), err, ST_ELIMIT,
+                        "a comment has at most %d bytes", COMMENT_MAX);
     if (r < 0)
         return r;
     spec.shape.needs = st_allow_needed(d.image, d.network, d.rdma) | st_way_needed(spec.yield);

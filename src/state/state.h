@@ -85,6 +85,9 @@ typedef struct st_live {
     int64_t by_ms;      /* its deadline; 0: none */
     bool hard, at_risk; /* it was promised; and what was kept for it has no place now */
     bool risk_told;     /* and its people have heard of that */
+    int held_by;        /* who holds it back (core/hold.c); 0: nobody */
+    int tries;          /* how often it has been tried again, */
+    int64_t retry_ms;   /* and when the last of these may start */
     int64_t limit_ms;   /* as it was set last; 0: as its document says; ST_TIME_NEVER: none */
     int priority, preemptions, exit_code; /* exit_code ST_STORE_NEVER */
     uint64_t booking;                     /* that it has last run in; 0: none is known */
