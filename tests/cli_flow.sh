@@ -45,6 +45,10 @@ try 5 'only a job that waits can be put on hold' hold "$run"
 # An array with a throttle, held and released as a whole, and changed.
 array=$(job --name many --array '4%1' --sim-run 20m)
 try 0 'Running  *1' array "$array"
+try 0 '' submit --array '4%2' --dry-run --gpus 1 --limit 1h -- true
+try 0 '' submit --after-ok "$run" --dry-run --gpus 1 --limit 1h -- true
+try 0 'on hold' submit --hold --dry-run --gpus 1 --limit 1h -- true
+try 0 '' whatif --gpus 1 --limit 1h --after-ok "$run" --with gpus=2
 try 0 'Running  *3' array "$array" --throttle 3
 try 2 'option --throttle' array "$array" --throttle some
 try 4 'there is no array' array "$run" --throttle 3

@@ -185,6 +185,7 @@ static int variant_json(st_question *q, const trial *t, const variant *v, st_err
 
     event.u.job.id = q->job = TRIAL_ID;
     event.u.job.hold = TRIAL_ID;
+    event.u.job.throttle = 0; /* the first of an array has its turn */
     snprintf(q->name, sizeof q->name, "%.*s", ST_NAME_MAX, v->spec->name);
     st_why_class(q, v->spec->priority_class, v->spec->account);
     if (r == 0) {
