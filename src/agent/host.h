@@ -48,6 +48,7 @@
 #include "agent/slices.h"
 #include "agent/storage.h"
 #include "agent/telemetry.h"
+#include "agent/tunnel.h"
 #include "agent/voice.h"
 #include "agent/worker.h"
 #include "base/rng.h"
@@ -112,6 +113,8 @@ typedef enum st_way { ST_WAY_KEY, ST_WAY_JOIN, ST_WAY_TOKEN } st_way;
 typedef struct st_talk {
     char token[ST_TOKEN_MAX]; /* of the time before keys; "": none */
     st_ident ident;
+    pthread_mutex_t ident_lock;      /* who proves something: the voice, and tunnels */
+    bool tunnels;                    /* stintd may ask for some */
     st_way way;                      /* how it tries to get in */
     char challenge[ST_SESSION_TEXT]; /* to be answered; "": to be asked for */
     int port;                        /* for agents, as last told; 0: never */
@@ -252,6 +255,7 @@ struct st_process {
     st_poll *poll; /* where the acting thread waits */
     st_workers *workers;
     st_lines *lines; /* the voice's */
+    st_ways *ways;
     st_hosts hosts;
     st_topology topology; /* n = 0: nothing is run here */
     st_cpu_load load;     /* of all CPUs, good while `loaded` */

@@ -157,7 +157,7 @@ void st_lines_wake(st_lines *l)
     st_poll_wake(l->poll);
 }
 
-static const char *url_of(const st_lines *l)
+const char *st_lines_url(const st_lines *l)
 {
     return l->own ? l->own : l->url;
 }
@@ -196,7 +196,7 @@ static void finish(st_agent_line *line, CURLcode code)
         a.body = st_strbuf_str(&line->got);
         a.n = line->got.n;
     } else {
-        st_fail(&a.err, ST_EDOWN, "%s: %s", url_of(line->lines),
+        st_fail(&a.err, ST_EDOWN, "%s: %s", st_lines_url(line->lines),
                 line->said[0] ? line->said : curl_easy_strerror(code));
         if (code == CURLE_COULDNT_CONNECT && line->lines->own)
             forget_port(line->lines);
@@ -326,7 +326,7 @@ void st_line_ask(st_agent_line *line, const char *path, const char *token, const
     st_strbuf_clear(&line->sent);
     st_strbuf_clear(&line->got);
     line->said[0] = '\0';
-    st_strbuf_addf(&url, "%s%s", url_of(line->lines), path);
+    st_strbuf_addf(&url, "%s%s", st_lines_url(line->lines), path);
     set_headers(line, token, body ? type : NULL);
     curl_easy_reset(c); /* keeps the connection */
     curl_easy_setopt(c, CURLOPT_URL, st_strbuf_str(&url));

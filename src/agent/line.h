@@ -36,6 +36,9 @@ void st_lines_free(st_lines *lines); /* after its lines */
 /* stintd serves agents at this port of its address; where it does not answer, the address itself is used. */
 void st_lines_port(st_lines *lines, int port);
 
+/* Where that is now: https://ADDRESS:PORT. */
+const char *st_lines_url(const st_lines *lines);
+
 /* Waits for something to happen, timeout_ms at most, and calls whom it concerns. */
 void st_lines_wait(st_lines *lines, int timeout_ms);
 /* From any thread: the wait ends. */

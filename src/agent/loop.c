@@ -293,6 +293,7 @@ int st_agent_run(const st_agent_conf *given, st_err *err)
     int lock = -1, r;
 
     p.workers = st_workers_new(p.poll);
+    p.ways = st_ways_new();
     st_rng_seed(&p.rng, (uint64_t)st_wall_ms() ^ (uint64_t)getpid() << 40);
     wait_for_room(given);
     r = whole_path(given->data, data, err);
@@ -326,6 +327,7 @@ int st_agent_run(const st_agent_conf *given, st_err *err)
         fprintf(stderr, "event=leaving reason=\"told to; tasks run on\"\n");
     }
     st_voice_stop(voice);
+    st_ways_free(p.ways);
     st_workers_free(p.workers);
     st_scrape_free(ST_TAKE(scrape));
     for (size_t i = 0; i < p.hosts.n; i++) {

@@ -302,6 +302,7 @@ st_host *st_host_new(st_process *process, const char *name, const char *dir)
     h->talk.interval_ms = 5000;
     h->talk.wait_ms = 60000;
     st_mail_init(&h->mail);
+    ST_ASSERT(pthread_mutex_init(&h->talk.ident_lock, NULL) == 0);
     return h;
 }
 
@@ -350,6 +351,7 @@ void st_host_free(st_host *h)
     st_line_free(h->talk.poll);
     st_line_free(h->talk.log);
     st_mail_done(&h->mail);
+    pthread_mutex_destroy(&h->talk.ident_lock);
     st_agent_list_done(&h->list);
     st_journal_done(&h->journal);
     st_vec_free(&h->begins);

@@ -204,7 +204,9 @@ void st_host_ask(st_host *h, st_agent_line *line, const char *path, const char *
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf proof = {0};
 
+    pthread_mutex_lock(&h->talk.ident_lock);
     st_ident_prove(&h->talk.ident, h->name, NULL, body ? "POST" : "GET", path, body, n, &proof);
+    pthread_mutex_unlock(&h->talk.ident_lock);
     st_line_ask(line, path, st_strbuf_str(&proof), type, body, n, timeout_ms);
 }
 
@@ -222,8 +224,10 @@ static void answer_challenge(st_host *h, const char *token)
     ST_CLEANUP(st_strbuf_done) st_strbuf proof = {0};
 
     registration_json(h, &body);
+    pthread_mutex_lock(&h->talk.ident_lock);
     st_ident_prove(&h->talk.ident, h->name, h->talk.challenge, "POST", REGISTER, body.s, body.n,
                    &proof);
+    pthread_mutex_unlock(&h->talk.ident_lock);
     h->talk.challenge[0] = '\0';
     h->talk.sent_ms = st_boot_ms();
     if (token)
@@ -332,7 +336,10 @@ void st_host_registered(st_host *h, const st_answer *a)
     }
     if (h->talk.main_at.failures > 0)
         st_say(h, "back", "after=%d", h->talk.main_at.failures);
+    pthread_mutex_lock(&h->talk.ident_lock);
     st_ident_session(&h->talk.ident, session);
+    pthread_mutex_unlock(&h->talk.ident_lock);
+    h->talk.tunnels = json_is_true(json_object_get(root, "tunnels"));
     h->talk.ident.fresh = false;
     h->talk.way = ST_WAY_KEY;
     drop_token(h);

@@ -320,7 +320,9 @@ static void poll_heard(void *ctx, const st_answer *a)
     st_talk *k = &h->talk;
 
     k->next_ms = 0;
-    if (a->status == 200) {
+    if (a->status == 200 && strncmp(a->body, ST_WAYS_ANSWER, strlen(ST_WAYS_ANSWER)) == 0) {
+        st_ways_take(h->process->ways, h, a->body, a->n);
+    } else if (a->status == 200) {
         pthread_mutex_lock(&h->mail.lock);
         st_strbuf_clear(&h->mail.list);
         st_strbuf_addn(&h->mail.list, a->body, a->n);
@@ -345,8 +347,8 @@ static void ask_list(st_host *h)
     if (h->mail.bad_list)
         st_retry_later(h, &h->talk.poll_at);
     h->mail.bad_list = false;
-    snprintf(path, sizeof path, "/v1/agent/desired?revision=%" PRIu64 "&wait=%" PRId64,
-             h->mail.revision, h->talk.wait_ms / 1000);
+    snprintf(path, sizeof path, "/v1/agent/desired?revision=%" PRIu64 "&wait=%" PRId64 "%s",
+             h->mail.revision, h->talk.wait_ms / 1000, h->talk.tunnels ? "&tunnels=true" : "");
     pthread_mutex_unlock(&h->mail.lock);
     if (!wait)
         st_host_ask(h, h->talk.poll, path, NULL, NULL, 0, h->talk.wait_ms + POLL_MORE_MS);

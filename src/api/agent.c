@@ -7,6 +7,7 @@
 
 #include "api/park.h"
 #include "api/state.h"
+#include "api/tunnels.h"
 #include "base/mem.h"
 #include "base/quote.h"
 
@@ -35,6 +36,7 @@ void st_api_agent_terms(const st_agent_answer *a, st_strbuf *out)
     st_out_int(out, "now_ms", a->now_ms);
     st_out_int(out, "lease_ms", a->lease_ms);
     st_out_text(out, "at_lease_end", a->keep ? "keep" : "kill");
+    st_out_raw(out, "tunnels", "true");
 }
 
 /* An agent that has proved who it is speaks about its own node, and about this request; false: answered. */
@@ -68,6 +70,7 @@ typedef struct desired {
     int32_t node;
     const char *boot; /* the call's; NULL: a node without a key */
     uint64_t have;
+    bool tunnels; /* it takes them */
 } desired;
 
 static bool look_desired(st_parked *p, bool late)
@@ -76,6 +79,11 @@ static bool look_desired(st_parked *p, bool late)
     st_strbuf out = {0};
     bool differs = st_native_desired(d->api->options.native, d->node, d->boot, d->have, &out);
 
+    if (!differs && d->tunnels) {
+        st_strbuf_add(&out, "{\"tunnels\":");
+        differs = st_tunnels_orders(d->api->tunnels, d->node, &out);
+        st_strbuf_addc(&out, '}');
+    }
     if (differs)
         st_call_reply_buf(d->call, 200, NULL, &out);
     else if (late)
@@ -107,7 +115,9 @@ void st_api_agent_desired(st_call *call, void *ctx)
                    .call = call,
                    .node = node,
                    .boot = boot_of(call),
-                   .have = (uint64_t)st_call_query_int(call, "revision", 0)};
+                   .have = (uint64_t)st_call_query_int(call, "revision", 0),
+                   .tunnels =
+                       st_call_query_bool(call, "tunnels", false) && !st_api_caller(call)->waiting};
     d->parked.late = d->parked.wait_ms == 0;
     st_call_defer(call);
     st_park_add(api->agent_park, &d->parked);
@@ -116,6 +126,24 @@ void st_api_agent_desired(st_call *call, void *ctx)
 void st_api_node_changed(st_api *api, int32_t node)
 {
     st_park_wake(api->agent_park, ST_PARK_NODE(node), false);
+}
+
+/* ---- tunnels ------------------------------------------------------------------------------------- */
+
+void st_api_agent_tunnel(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    const char *name = st_api_who(call)->user;
+    int32_t node;
+
+    if (!may_speak(api, call))
+        return;
+    node = st_api_caller(call)->waiting ? -1 : st_native_node(api->options.native, name);
+    if (node < 0)
+        st_api_no_such(call, "registered node", name);
+    else
+        st_tunnels_dialed(api->tunnels, call, node, st_call_param(call, "line"),
+                          st_call_query(call, "refused"));
 }
 
 /* ---- status -------------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include "api/services.h"
 #include "api/sessions.h"
 #include "api/state.h"
+#include "api/tunnels.h"
 #include "api/usages.h"
 #include "api/volumes.h"
 #include "api/work.h"
@@ -196,6 +197,7 @@ static void tick(void *ctx)
     int64_t now = api->options.clock(api->options.ctx);
 
     st_hub_check(api->hub, now);
+    st_tunnels_check(api->tunnels);
     st_sessions_sweep(api->sessions, now);
     st_api_zones_follow(api, now);
     st_api_folders_tidy(api, now);
@@ -372,6 +374,8 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     api->options.http.tick = tick;
     r = st_api_rules_load(api, err);
     if (r == 0)
+        r = st_tunnels_new(api, &api->tunnels, err);
+    if (r == 0)
         r = st_http_server_new(&api->options.http, &api->server, err);
     if (r == 0)
         r = make_agent_server(api, err);
@@ -400,6 +404,8 @@ void st_api_free(st_api *api)
         return;
     st_park_close(api->park);
     st_park_close(api->agent_park);
+    if (api->tunnels)
+        st_tunnels_close(api->tunnels);
     st_work_free(api->work);
     st_work_free(api->asks);
     st_work_free(api->lists);
@@ -411,6 +417,7 @@ void st_api_free(st_api *api)
     st_moments_free(api->history);
     st_http_server_free(api->server);
     st_http_server_free(api->agents);
+    st_tunnels_free(api->tunnels);
     free(api->agent_routes);
     st_park_free(api->park);
     st_park_free(api->agent_park);
@@ -455,4 +462,5 @@ void st_api_quiet(st_api *api)
 {
     st_park_close(api->park);
     st_park_close(api->agent_park);
+    st_tunnels_close(api->tunnels);
 }

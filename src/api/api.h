@@ -40,6 +40,8 @@ typedef struct st_api_options {
         spool_dir; /* where long answers are kept until they are sent; NULL: where the system has such files */
     const struct st_courier *courier;         /* where notices may go */
     const struct st_estimate_rules *estimate; /* of models; NULL: the default */
+    bool no_shells, no_forwards;              /* nobody may enter jobs, or reach their ports */
+    int64_t tunnel_idle_ms; /* a connection into a job on which nothing moves ends; 0: never */
     /* Brings an image of a registry to where nodes find it: its layout, and the digest of its manifest. In a thread that may
      * wait for long. NULL: there are no registries. */
     int (*pull)(void *ctx, const char *from, st_strbuf *ret_path, char ret_digest[72], st_err *err);

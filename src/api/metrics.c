@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "api/money_metrics.h"
+#include "api/tunnels.h"
 #include "base/mem.h"
 
 /* ---- accounts ------------------------------------------------------------------------------------------ */
@@ -297,6 +298,9 @@ static void service_metrics(const st_question *q, st_metrics *m)
     st_control_follower_stats(q->api->control, &f);
     if (q->api->options.logs)
         st_logs_stats_get(q->api->options.logs, &logs);
+    int64_t tunnels[2];
+
+    st_tunnels_count(q->api->tunnels, tunnels);
     const struct {
         const char *name, *help;
         st_metric_type type;
@@ -324,6 +328,8 @@ static void service_metrics(const st_question *q, st_metrics *m)
          ST_METRIC_COUNTER, (int64_t)f.seeds},
         {"stint_event_streams", "Open event streams.", ST_METRIC_GAUGE,
          (int64_t)st_hub_streams(q->api->hub)},
+        {"stint_tunnels", "Open ways into jobs.", ST_METRIC_GAUGE, tunnels[0]},
+        {"stint_tunnel_connections", "Connections into jobs.", ST_METRIC_GAUGE, tunnels[1]},
         {"stint_log_bytes", "Bytes of jobs' logs that are kept.", ST_METRIC_GAUGE, logs.bytes},
         {"stint_logs_pruned_total", "Jobs whose logs were removed: old, or to make room.",
          ST_METRIC_COUNTER, (int64_t)logs.pruned},

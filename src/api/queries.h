@@ -154,6 +154,15 @@ static const st_query_row desired_query[] = {
      .type = ST_QUERY_INT,
      .about = "revision the agent has; the call answers when there is a newer one"},
     {.name = "wait", .type = ST_QUERY_INT, .about = "seconds to wait, up to 60"},
+    {.name = "tunnels",
+     .type = ST_QUERY_BOOL,
+     .about = "the agent takes tunnels: the call answers when there is one"},
+    {0},
+};
+static const st_query_row dial_query[] = {
+    {.name = "refused",
+     .type = ST_QUERY_TEXT,
+     .about = "why there will be no connection; without it the call becomes one"},
     {0},
 };
 static const st_query_row append_query[] = {

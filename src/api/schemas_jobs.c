@@ -340,5 +340,26 @@ const st_schema st_schemas_jobs[] = {
                   "\"waiting\": {\"type\": \"integer\"}, \"gpus\": {\"type\": \"number\"}}, "
                   "\"required\": [\"key\", \"jobs\", \"waiting\", \"gpus\"]}}, \"groups_more\": "
                   "{\"type\": \"integer\"}}, \"required\": [\"account\", \"states\"]}"},
+    {"TunnelSpec",
+     "{\"type\": \"object\", \"properties\": {\"kind\": {\"type\": \"string\", \"enum\": "
+     "[\"exec\", \"attach\", \"forward\"]}, \"task\": {\"type\": \"integer\", \"minimum\": 0}, "
+     "\"command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}, \"description\": \"of "
+     "exec\"}, \"tty\": {\"type\": \"boolean\", \"description\": \"of exec: give it a terminal\"}, "
+     "\"rows\": {\"type\": \"integer\"}, \"cols\": {\"type\": \"integer\"}, \"term\": {\"type\": "
+     "\"string\", \"description\": \"its kind, as in TERM\"}, \"port\": {\"type\": \"integer\", "
+     "\"minimum\": 1, \"maximum\": 65535, \"description\": \"of forward: on 127.0.0.1 in the "
+     "task's "
+     "own network\"}}, \"required\": [\"kind\"], \"additionalProperties\": false}"},
+    {"Tunnel",
+     "{\"type\": \"object\", \"properties\": {\"id\": {\"type\": \"string\"}, \"kind\": {\"type\": "
+     "\"string\"}, \"job\": {\"type\": \"string\"}, \"task\": {\"type\": \"integer\"}, \"stay\": "
+     "{\"type\": \"integer\"}}, \"required\": [\"id\", \"kind\", \"job\", \"task\", \"stay\"]}"},
+    {"TunnelList",
+     "{\"type\": \"object\", \"properties\": {\"tunnels\": {\"type\": \"array\", \"items\": "
+     "{\"type\": \"object\", \"properties\": {\"id\": {\"type\": \"string\"}, \"kind\": {\"type\": "
+     "\"string\"}, \"job\": {\"type\": \"string\"}, \"task\": {\"type\": \"integer\"}, "
+     "\"account\": "
+     "{\"type\": \"string\"}, \"by\": {\"type\": \"string\"}, \"connections\": {\"type\": "
+     "\"integer\"}, \"seconds\": {\"type\": \"integer\"}}}}}, \"required\": [\"tunnels\"]}"},
     {0},
 };

@@ -21,6 +21,7 @@ typedef struct st_park st_park;
 typedef struct st_points st_points;
 struct st_money_pages;
 typedef struct st_sessions st_sessions;
+typedef struct st_tunnels st_tunnels;
 typedef struct st_usages st_usages;
 typedef struct st_work st_work;
 typedef struct st_zones st_zones;
@@ -37,6 +38,7 @@ struct st_api {
     st_hub *hub;
     st_rules *rules;
     st_park *park;
+    st_tunnels *tunnels;           /* api/tunnels.h */
     atomic_int_fast64_t zoned_ms;  /* when bookings were last held against zone data */
     atomic_int_fast64_t tidied_ms; /* likewise folders of jobs */
     atomic_int_fast64_t pruned_ms; /* when old logs were last looked for */
@@ -298,8 +300,9 @@ st_handler st_api_secrets_list, st_api_secret_put, st_api_secret_remove, st_api_
 st_handler st_api_notices_list, st_api_notice_get, st_api_notice_add, st_api_notice_remove,
     st_api_notice_test;
 st_handler st_api_join_make, st_api_agent_register, st_api_agent_desired, st_api_agent_status;
-st_handler st_api_agent_logs, st_api_agent_challenge;
+st_handler st_api_agent_logs, st_api_agent_challenge, st_api_agent_tunnel;
 st_handler st_api_prices_check;
+st_handler st_api_tunnel_make, st_api_tunnels_list, st_api_tunnel_connect, st_api_tunnel_end;
 st_handler st_api_prices_list, st_api_prices_publish, st_api_plan_get, st_api_plan_put;
 st_handler st_api_budget_get, st_api_credit_make, st_api_billing, st_api_reconcile;
 st_handler st_api_fleet_cost;

@@ -59,6 +59,12 @@ const st_cli_verb st_cli_verbs[] = {
     {"logs", "Print the output of a job", "[OPTION...] ID", .fn = st_cli_logs,
      .options = st_cli_logs_options,
      .example = "  stint logs -f jdgq378mt\n  stint logs --all --tail 20 jdgq378mt\n"},
+    {"forward", "Lead a port of this machine to a port of a running job",
+     "[OPTION...] ID [LOCAL:]PORT",
+     "Listens on 127.0.0.1 until Ctrl-C or the job's end. Each connection goes through stintd and\n"
+     "the node's agent to 127.0.0.1 in the task's own network, and nowhere else.\n",
+     .fn = st_cli_forward, .options = st_cli_forward_options,
+     .example = "  stint forward jdgq378mt 8888\n  stint forward jdgq378mt 9000:8888\n"},
     {"wait", "Wait until jobs and arrays have ended", "[OPTION...] ID...",
      "Exits with the status of the first of them, in this order, that did not end well: its own,\n"
      "124 at the time limit, 130 when it was cancelled. Of an array it is 0 when all jobs are "

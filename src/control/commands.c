@@ -24,10 +24,10 @@ static int no_job(const st_control *ctl, uint64_t id, st_err *err)
     return st_fail(err, ST_ENOENT, "there is no job %s", st_quote(q, text));
 }
 
-int st_need_job(st_tx *tx, const st_cmd_job *c, st_live **ret, st_err *err)
+int st_tx_need_job(st_tx *tx, const st_identity *who, uint64_t id, st_live **ret, st_err *err)
 {
     st_control *ctl = tx->ctl;
-    st_live *live = st_control_live(ctl, c->id);
+    st_live *live = st_control_live(ctl, id);
     ST_CLEANUP(st_arena_freep) st_arena *arena = NULL;
     st_job_row row = {0};
     char text[ST_ID_TEXT];
@@ -37,22 +37,22 @@ int st_need_job(st_tx *tx, const st_cmd_job *c, st_live **ret, st_err *err)
         st_live_row(ctl, live, &row);
     } else {
         arena = st_arena_new();
-        r = st_store_job_get(ctl->store, (int64_t)c->id, arena, &row, err);
+        r = st_store_job_get(ctl->store, (int64_t)id, arena, &row, err);
         if (r < 0)
-            return r == -ST_ENOENT ? no_job(ctl, c->id, err) : st_tx_fault(tx, r, err);
+            return r == -ST_ENOENT ? no_job(ctl, id, err) : st_tx_fault(tx, r, err);
     }
-    if (!st_tx_sees(tx, row.account, c->who.account))
-        return no_job(ctl, c->id, err);
-    st_control_id_text(ctl, c->id, text);
-    if (c->who.role == ST_ROLE_MEMBER &&
-        (strcmp(row.account, c->who.account) != 0 || strcmp(row.user_name, c->who.user) != 0))
+    if (!st_tx_sees(tx, row.account, who->account))
+        return no_job(ctl, id, err);
+    st_control_id_text(ctl, id, text);
+    if (who->role == ST_ROLE_MEMBER &&
+        (strcmp(row.account, who->account) != 0 || strcmp(row.user_name, who->user) != 0))
         return st_fail(err, ST_EPERM,
                        "job %s belongs to %s in account %s: ask them, or an admin of the account",
                        text, row.user_name, row.account);
     if (!live)
         return st_fail(err, ST_ESTATE, "job %s is over (%s)", text, row.state);
     /* It has ended in this very transaction; the core would say so with its own number. */
-    if (!st_core_job(ctl->core, c->id))
+    if (!st_core_job(ctl->core, id))
         return st_fail(err, ST_ESTATE, "job %s is over", text);
     *ret = live;
     return 0;
@@ -64,7 +64,7 @@ static int run_cancel(st_tx *tx, st_cmd *cmd, st_err *err)
     const st_event event = {.kind = ST_EV_CANCEL, .u.id = c->id};
     char text[ST_ID_TEXT];
     st_live *live;
-    int r = st_need_job(tx, c, &live, err);
+    int r = st_tx_need_job(tx, &c->who, c->id, &live, err);
 
     if (r == 0)
         r = st_tx_apply(tx, &event, err);
@@ -92,7 +92,7 @@ static int run_priority(st_tx *tx, st_cmd *cmd, st_err *err)
     st_event event = {.kind = ST_EV_PRIORITY};
     char text[ST_ID_TEXT], detail[80];
     st_live *live;
-    int r = st_need_job(tx, c, &live, err);
+    int r = st_tx_need_job(tx, &c->who, c->id, &live, err);
 
     event.u.priority.id = c->id;
     event.u.priority.priority = c->priority;
@@ -122,7 +122,7 @@ static int run_limit(st_tx *tx, st_cmd *cmd, st_err *err)
     int64_t hold = ST_UNSET, before;
     const st_job *job;
     st_live *live;
-    int r = st_need_job(tx, c, &live, err);
+    int r = st_tx_need_job(tx, &c->who, c->id, &live, err);
 
     if (r < 0)
         return r;

@@ -143,6 +143,17 @@ void st_cmd_job_limit(st_cmd_job *cmd);
 void st_cmd_job_hold(st_cmd_job *cmd);
 void st_cmd_array_throttle(st_cmd_job *cmd);
 
+/* Somebody goes into a job that runs: by whom it may be cancelled it may be entered. It changes nothing but the audit log. */
+typedef struct st_cmd_tunnel {
+    st_cmd cmd;
+    st_identity who;
+    uint64_t job;
+    const char *verb, *detail;
+    char account[ST_NAME_MAX + 1]; /* given: the job's */
+} st_cmd_tunnel;
+
+void st_cmd_tunnel_init(st_cmd_tunnel *cmd);
+
 /* The row as it is being committed, for use in `done`; false when it has to be read from the
  * store. Texts are good until `done` returns. */
 bool st_control_row(st_control *ctl, uint64_t id, st_job_row *ret);

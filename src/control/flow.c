@@ -194,7 +194,7 @@ static int run_hold(st_tx *tx, st_cmd *cmd, st_err *err)
     st_event event = {.kind = ST_EV_HOLD};
     char text[ST_ID_TEXT];
     st_live *live;
-    int r = st_need_job(tx, c, &live, err);
+    int r = st_tx_need_job(tx, &c->who, c->id, &live, err);
 
     if (r < 0)
         return r;

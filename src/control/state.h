@@ -35,6 +35,9 @@ bool st_pace_due(const st_control *ctl,
 int64_t st_pace_wait_ms(const st_control *ctl); /* until then */
 void st_pace_pass(st_tx *tx); /* the pass for what was applied, or the note that it comes later */
 
+/* commands.c: finds a live job that the caller may change. One that it may not see is not there. */
+int st_tx_need_job(st_tx *tx, const st_identity *who, uint64_t id, st_live **ret, st_err *err);
+
 /* rows.c: what a transaction changed, as rows; and afterwards, as orders and notices. */
 void st_control_touch(st_control *ctl, st_live *live);
 void st_control_add_live(st_control *ctl, st_live *live);
@@ -59,7 +62,6 @@ void st_control_retime(st_control *ctl, uint64_t id);
 void st_live_held(st_live *live, int held_by);
 
 /* commands.c: a live job that the caller may change; one that it may not see is not there. */
-int st_need_job(st_tx *tx, const st_cmd_job *c, st_live **ret, st_err *err);
 
 /* flow.c: what an item waits for is looked up into s->afters. */
 int st_flow_look_up(st_tx *tx, st_cmd_submit *s, const st_submit_item *item, st_err *err);

@@ -164,6 +164,16 @@ int32_t st_native_node(st_engine *native, const char *name);
  * NULL: a node without a key). */
 bool st_native_desired(st_engine *native, int32_t node, const char *boot, uint64_t have,
                        st_strbuf *out);
+/* Where a task of a job is just now, for whoever wants to speak with it. */
+typedef struct st_native_seat {
+    int tasks; /* of the job */
+    int32_t node;
+    char node_name[ST_NAME_MAX + 1];
+    int stay;
+    st_task_state state;
+} st_native_seat;
+/* False: agents have no such job. A task that it does not have is on node -1. */
+bool st_native_seat_of(st_engine *native, uint64_t job, int task, st_native_seat *ret);
 /* Secrets have changed: nodes with jobs that name some are told their lists again. */
 void st_native_refresh(st_engine *native);
 /* Whether agents are told anything: not yet, while a restored store is looked at. */

@@ -46,6 +46,7 @@ void *st_call_uri(void *cls, const char *uri, struct MHD_Connection *mhd)
     call->conn = conn_of(mhd);
     call->conn->call = call;
     call->mhd = mhd;
+    call->conn_fd = call->conn->fd;
     call->begun_us = st_now_us();
     call->path = (char *)(call + 1);
     call->target = call->path + kept + 1;
@@ -75,6 +76,7 @@ void st_call_unref(st_call *call)
     ST_ASSERT(!call->suspended);
     if (call->response)
         MHD_destroy_response(call->response);
+    st_upgrade_lost(ST_TAKE(call->upgrade));
     if (call->has_principal && call->forget)
         call->forget(call->ctx, call->principal.who);
     for (size_t i = 0; i < call->headers.n; i++) {

@@ -35,6 +35,7 @@ struct st_call {
     st_http_server *server;
     st_conn *conn;
     struct MHD_Connection *mhd;
+    int conn_fd;
     st_call_phase phase;
     char id[17];
     char method[16];
@@ -60,6 +61,8 @@ struct st_call {
     void *ctx;
     bool entered; /* counted by the limits under limit_key */
     uint64_t limit_key;
+
+    st_upgrade *upgrade; /* asked for, and neither begun nor lost */
 
     st_answer_fn on_answer;
     void *answer_ctx;
@@ -106,5 +109,8 @@ void st_call_send(st_call *call, int status, const char *type, struct MHD_Respon
 /* Answers a suspended call in its owner's place; with server->lock held. */
 void st_call_abandon(st_call *call);
 void st_call_unref(st_call *call);
+
+/* upgrade.c: it will never begin. NULL: there is none. */
+void st_upgrade_lost(st_upgrade *up);
 
 #endif

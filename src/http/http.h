@@ -34,6 +34,7 @@
 typedef struct st_http_server st_http_server;
 typedef struct st_call st_call;
 typedef struct st_stream st_stream;
+typedef struct st_upgrade st_upgrade;
 
 /* ---- routes ------------------------------------------------------------------------------ */
 
@@ -300,5 +301,26 @@ bool st_stream_send(st_stream *stream, const char *id, const char *event, const 
 /* No more events; what is buffered is still written. */
 void st_stream_end(st_stream *stream);
 void st_stream_unref(st_stream *stream);
+
+/* ---- connections that become something else -------------------------------------------------- */
+
+/* Whether the client asks for it (Connection and Upgrade name it). Where st_call_header may be asked. */
+bool st_call_may_upgrade(const st_call *call, const char *protocol);
+
+/* Answers the call with 101, now or after it was deferred. `begun` is called exactly once: in a server thread when the
+ * answer is out, with what the client has sent already; or with NULL, from any thread, where that never comes to be. It
+ * must not block. What has begun must be closed by st_upgrade_close, from any thread; when the server stops its socket is
+ * shut, and st_http_server_stop waits for the close. */
+typedef void st_upgrade_begun(void *ctx, st_upgrade *up, const char *early, size_t n);
+void st_call_upgrade(st_call *call, const char *protocol, st_upgrade_begun *begun, void *ctx);
+/* To be polled; not to be closed by itself. */
+int st_upgrade_fd(const st_upgrade *up);
+/* Bytes, `owner` being the upgrade; 0: the client has ended; -1: nothing now; -2: it is broken. From one thread at a time.
+ * What was not sent must be tried again as it was. More may be there than a poll shows until the answer is -1. */
+ssize_t st_upgrade_recv(void *owner, char *buf, size_t n);
+ssize_t st_upgrade_send(void *owner, const char *buf, size_t n);
+/* Then one direction cannot be closed alone. */
+bool st_upgrade_is_tls(const st_upgrade *up);
+void st_upgrade_close(st_upgrade *up);
 
 #endif

@@ -56,8 +56,8 @@ static size_t keep_escapes(void *cls, struct MHD_Connection *mhd, char *text)
 static unsigned int flags_of(const st_listener *listener)
 {
     unsigned int flags = (unsigned int)MHD_USE_EPOLL_INTERNAL_THREAD |
-                         (unsigned int)MHD_ALLOW_SUSPEND_RESUME | (unsigned int)MHD_USE_ERROR_LOG |
-                         (unsigned int)MHD_USE_TURBO;
+                         (unsigned int)MHD_ALLOW_SUSPEND_RESUME | (unsigned int)MHD_ALLOW_UPGRADE |
+                         (unsigned int)MHD_USE_ERROR_LOG | (unsigned int)MHD_USE_TURBO;
 
     return listener->is_tls ? flags | (unsigned int)MHD_USE_TLS : flags;
 }

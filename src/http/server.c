@@ -242,8 +242,10 @@ void st_http_server_stop(st_http_server *server, int64_t grace_ms)
     pthread_mutex_lock(&server->lock);
     st_streams_say_bye(server);
     pthread_mutex_unlock(&server->lock);
+    st_upgrades_end(server);
     wait_for_calls(server, grace_ms);
     abandon_deferred(server);
+    st_upgrades_end(server);
     for (size_t i = 0; i < server->listeners.n; i++)
         st_listener_free(server->listeners.v[i]);
     for (size_t i = 0; i < server->retired.n; i++)

@@ -74,6 +74,7 @@ struct st_http_server {
     st_map *strangers; /* strangers by counted_as */
     st_stream *streams;
     int nstream;
+    st_upgrade *upgrades; /* that have begun and are not closed */
     st_call *deferred;
 };
 
@@ -98,6 +99,9 @@ void st_conns_cut_late(st_http_server *server, int64_t now_ms);
 /* stream.c; the first two with server->lock held. */
 void st_streams_keep_alive(st_http_server *server, int64_t now_ms);
 void st_streams_say_bye(st_http_server *server);
+
+/* upgrade.c: shuts those that have begun, and waits until their owners have closed them. */
+void st_upgrades_end(st_http_server *server);
 
 /* An address as text, and what its connections are counted as: an IPv6 address is its /64. Untouched where it is neither
  * IPv4 nor IPv6. */

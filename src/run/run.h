@@ -326,6 +326,13 @@ void st_run_traces(const st_run *run, char (**ret)[ST_RUN_ID_MAX], size_t *ret_n
  * are left. */
 int64_t st_run_group_end(const st_run *run, const char *name);
 
+/* ---- into a task (enter.c) ----------------------------------------------------------------- */
+
+/* A socket, which does not block, connected to a port on the loopback address of the task's own network; ST_EPERM where
+ * that is the node's. What err says may be told to the task's owner. From any thread. */
+int st_run_connect(const st_run *run, const char *id, int port, int timeout_ms, int *ret,
+                   st_err *err);
+
 /* ---- held still (hold.c) ---------------------------------------------------------------- */
 
 /* Every process of it stands still, or goes on. ST_EDOWN if that is not so after timeout_ms. A frozen

@@ -46,6 +46,7 @@
       "questions being answered: dry runs, why, lists, bills")                                     \
     X(ST_AL_COMMANDS, "commands", 1024, -1, "changes waiting for their turn")                      \
     X(ST_AL_BATCHES, "batches", 8, -1, "batches, arrays and large documents being read")           \
+    X(ST_AL_TUNNELS, "tunnels", 256, -1, "open shells, forwards and their connections")            \
     X(ST_AL_LOG_BYTES, "log_bytes", INT64_C(16) << 30, INT64_C(128) << 30, "bytes of logs kept")
 
 typedef enum st_allowed {

@@ -122,6 +122,12 @@
       "file with logins for registries (containers-auth.json)")                                    \
     X("folder_keep", ST_F_DURATION, folder_keep_ms, "30d", 0, 0,                                   \
       "how long the folder of an ended job stays, and what submits brought (--with); 0: always")   \
+    X("shells", ST_F_BOOL, shells, "true", 0, 0,                                                   \
+      "people may run commands in their running jobs (stint exec, stint attach)")                  \
+    X("forwards", ST_F_BOOL, forwards, "true", 0, 0,                                               \
+      "people may reach ports of their running jobs (stint forward)")                              \
+    X("tunnel_idle", ST_F_DURATION, tunnel_idle_ms, "8h", 0, 0,                                    \
+      "time without a byte after which a shell or a forwarded connection ends; 0: never")          \
     X("secrets_key", ST_F_TEXT, secrets_key, "none", 0, 0,                                         \
       "file of the key that encrypts secrets and environments (default: secrets.key beside the "   \
       "store)")
@@ -172,6 +178,9 @@ void st_config_init(st_config *config)
                           .strangers = 64,
                           .rate = 200,
                           .threads = 2,
+                          .shells = true,
+                          .forwards = true,
+                          .tunnel_idle_ms = INT64_C(8) * 3600 * 1000,
                           .body_mib = 64,
                           .snapshot_rows = 32768,
                           .folder_keep_ms = INT64_C(30) * 86400 * 1000,

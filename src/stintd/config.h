@@ -26,7 +26,8 @@ typedef struct st_config {
     const char *logs;         /* the directory for what tasks write; NULL: beside the store */
     int64_t clock_limit_ms, agent_lease_ms, log_mib, log_keep_ms, job_keep_ms, history_keep_ms;
     int64_t series_step_ms, series_keep_ms, series_keep_10_ms, series_keep_60_ms;
-    bool agent_keep;
+    bool agent_keep, shells, forwards;
+    int64_t tunnel_idle_ms;
     int64_t connections, strangers, rate, threads, body_mib, snapshot_rows;
     const char *billing_zone, *billing_currency, *billing_cluster;
     const char *billing_key;                      /* NULL: beside the store */

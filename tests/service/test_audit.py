@@ -18,8 +18,8 @@ from harness import Stintd, check, main  # noqa: E402
 MACHINES = {("POST", "/v1/agent/register"), ("POST", "/v1/agent/status"), ("POST", "/v1/nodes/{name}/rejoin"), ("POST", "/v1/nodes/{name}/test"), ("POST", "/v1/incidents/{id}/reset"),
             ("POST", "/v1/agent/logs/{job}/{stay}/{task}")}
 # Needs a clock that has leapt (test_money.py looks for its row), a restored store (tests/agent_restore.sh does), a month
-# that is over (test_invoices.py does), or a witness's signature (test_witness.py does). A login changes nothing.
-ELSEWHERE = {("POST", "/v1/session"), ("POST", "/v1/image-pulls"), ("PUT", "/v1/billing/witnesses/{name}/head"), ("POST", "/v1/admin/clock"), ("POST", "/v1/admin/restore"), ("POST", "/v1/invoices")}
+# that is over (test_invoices.py does), or a job that really runs (tests/agent_forward.sh does), or a witness's signature (test_witness.py does). A login changes nothing.
+ELSEWHERE = {("POST", "/v1/jobs/{id}/tunnels"), ("DELETE", "/v1/tunnels/{id}"), ("POST", "/v1/session"), ("POST", "/v1/image-pulls"), ("PUT", "/v1/billing/witnesses/{name}/head"), ("POST", "/v1/admin/clock"), ("POST", "/v1/admin/restore"), ("POST", "/v1/invoices")}
 
 
 def changes(stintd):

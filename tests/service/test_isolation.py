@@ -463,6 +463,24 @@ REMOVE_FILE = {cell: 204 if status == 200 else status for cell, status in PUT_SE
 JOB_FILES = {cell: 409 if status == 200 else status for cell, status in PUT_SECRET.items()}
 
 # Every operation: how its address and body follow from the place, and its table.
+# Ways into jobs: what runs here is simulated, so there is nothing to enter; tests/agent_forward.sh enters what runs. Whose the
+# job is not is told so before.
+ENTER_JOB = {cell: 409 if status in (200,) else status for cell, status in CHANGE_JOB.items()}
+ENTER_JOB.update({("member", "own"): 409, ("member", "sub"): 409})
+TUNNELS = table("-", """
+    owner   200
+    admin   200
+    member  200
+    viewer  403
+    auditor 403
+    node    403
+    none    401
+    bad     401
+    revoked 401
+    expired 401
+""")
+NO_TUNNEL = {(role, "unknown"): 404 if status == 200 else status for (role, _), status in TUNNELS.items()}
+NO_UPGRADE = {(role, "unknown"): 400 if status == 200 else status for (role, _), status in TUNNELS.items()}
 ROWS = [
     ("GET", "/healthz", None, OPEN),
     ("GET", "/readyz", None, OPEN),
@@ -484,6 +502,10 @@ ROWS = [
     ("POST", "/v1/whatif", "whatif_account", CHANGE_ACCOUNT),
     ("GET", "/v1/jobs/{id}/logs", "job", SEE),
     ("GET", "/v1/jobs/{id}/use", "job", SEE),
+    ("POST", "/v1/jobs/{id}/tunnels", "enter_job", ENTER_JOB),
+    ("GET", "/v1/tunnels", None, TUNNELS),
+    ("GET", "/v1/tunnels/{id}/connect", "tunnel", NO_UPGRADE),
+    ("DELETE", "/v1/tunnels/{id}", "tunnel", NO_TUNNEL),
     ("GET", "/v1/arrays/{id}", "array", SEE),
     ("DELETE", "/v1/arrays/{id}", "fresh_array", CHANGE_JOB),
     ("PATCH", "/v1/arrays/{id}", "fresh_array", CHANGE_JOB),
@@ -603,6 +625,7 @@ ROWS += [
     ("GET", "/v1/agent/desired", None, MACHINES),
     ("POST", "/v1/agent/status", "agent", MACHINES),
     ("POST", "/v1/agent/logs/{job}/{stay}/{task}", "agent", MACHINES),
+    ("GET", "/v1/agent/tunnels/{line}", "agent", MACHINES),
 ]
 
 ROWS += [
@@ -851,6 +874,12 @@ class World:
             path += ("?account=" if how == "account_query" else "?job=") + name
         elif how == "job":
             name = self.jobs[place]
+        elif how == "tunnel":
+            name = self.fresh("w")
+        elif how == "enter_job":
+            body = {"kind": "forward", "port": 80}
+            name = self.jobs["unknown"] if place == "unknown" else self.job("own", role) if place == "mine" else \
+                self.job(self.NAMES[place], "someone")
         elif how == "fresh_job":
             if place == "unknown":
                 name = self.jobs["unknown"]

@@ -32,6 +32,7 @@ WITHOUT = {
 # These are done once in the life of a store, or need a clock, a month or a machine that this test does not have: a key
 # of a refusal is free again. Where they are done, and done once: tests named beside them.
 REFUSED = {
+    "/v1/jobs/{id}/tunnels": "agent_forward.sh",
     "/v1/nodes/{name}/rejoin": "test_isolation.py",
     "/v1/incidents/{id}/reset": "test_incidents.py",
     "/v1/nodes/{name}/test": "core/test/test_nodes.c",

@@ -1,0 +1,24 @@
+/*
+ * Ways into a job, for the verbs that use them: opened at stintd, connected any number of times, closed.
+ */
+#ifndef ST_CLI_TUNNEL_H
+#define ST_CLI_TUNNEL_H
+
+#include "cli/jobs.h"
+#include "dial/dial.h"
+
+typedef struct st_tunnel {
+    char id[64], job[32];
+    int task;
+} st_tunnel;
+
+/* body: what is asked for, as the API takes it. */
+int st_tunnel_open(st_client *client, const char *job, json_t *body, st_tunnel *ret, st_err *err);
+/* A connection; ST_ENOENT: the tunnel is no more. */
+int st_tunnel_connect(st_client *client, const st_tunnel *t, st_dial **ret, st_err *err);
+/* It may be gone already. */
+void st_tunnel_close(st_client *client, const st_tunnel *t);
+/* Whether it is still open; what cannot be asked is taken for open. */
+bool st_tunnel_lives(st_client *client, const st_tunnel *t);
+
+#endif
