@@ -138,6 +138,11 @@ static int reach(const way *w, int *ret, st_err *err)
     if (strcmp(kind, "forward") == 0)
         return st_run_connect(w->host->exec->run, id, (int)number_of(w, "port"), CONNECT_MS, ret,
                               err);
+    if (strcmp(kind, "exec") == 0) {
+        ST_CLEANUP(st_freep) char *spec = json_dumps(w->order, JSON_COMPACT);
+
+        return st_run_enter(w->host->exec->run, id, spec ? spec : "{}", ret, err);
+    }
     return st_fail(err, ST_ESTATE, "the node's agent is too old for this");
 }
 

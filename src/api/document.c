@@ -45,7 +45,7 @@ static const st_openapi_word tags[] = {
     {"events", "What happens, as a stream."},
     {"audit", "Who changed what, and the proof that the list is whole."},
     {"admin", "Running the service: backups, restores, keys, the clock, new nodes."},
-    {"tunnels", "Ways into running jobs: commands, terminals, ports."},
+    {"tunnels", "Ways into running jobs: commands and ports."},
     {"agent", "What agents on nodes call."},
     {"service", "Whether the service is up, its metrics, and this document."},
     {0},

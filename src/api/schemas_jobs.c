@@ -342,7 +342,7 @@ const st_schema st_schemas_jobs[] = {
                   "{\"type\": \"integer\"}}, \"required\": [\"account\", \"states\"]}"},
     {"TunnelSpec",
      "{\"type\": \"object\", \"properties\": {\"kind\": {\"type\": \"string\", \"enum\": "
-     "[\"exec\", \"attach\", \"forward\"]}, \"task\": {\"type\": \"integer\", \"minimum\": 0}, "
+     "[\"exec\", \"forward\"]}, \"task\": {\"type\": \"integer\", \"minimum\": 0}, "
      "\"command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}, \"description\": \"of "
      "exec\"}, \"tty\": {\"type\": \"boolean\", \"description\": \"of exec: give it a terminal\"}, "
      "\"rows\": {\"type\": \"integer\"}, \"cols\": {\"type\": \"integer\"}, \"term\": {\"type\": "

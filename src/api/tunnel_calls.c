@@ -70,7 +70,7 @@ static int read_kind(const json_t *body, st_tunnel_kind *ret, st_err *err)
             *ret = (st_tunnel_kind)k;
             return 0;
         }
-    return st_fail(err, ST_EINVAL, "kind is exec, attach or forward, not %s",
+    return st_fail(err, ST_EINVAL, "kind is exec or forward, not %s",
                    word ? st_quote(q, word) : "missing");
 }
 
@@ -92,7 +92,6 @@ static int check_keys(const json_t *body, st_tunnel_kind kind, st_err *err)
 {
     static const char *const takes[ST_TUNNEL_KIND_COUNT] = {
         [ST_TUNNEL_EXEC] = " kind task command tty rows cols term ",
-        [ST_TUNNEL_ATTACH] = " kind task rows cols ",
         [ST_TUNNEL_FORWARD] = " kind task port "};
     char word[40], q[ST_QUOTE_MAX];
     const char *key;
@@ -187,12 +186,6 @@ static int read_spec(opening *o, const json_t *body, int64_t *ret_task, st_err *
         r = read_command(body, &o->order, &o->detail, err);
         if (r == 0)
             r = read_terminal(body, json_is_true(tty), &o->order, err);
-        break;
-    case ST_TUNNEL_ATTACH:
-        if (o->api->options.no_shells)
-            return st_fail(err, ST_EPERM,
-                           "this site does not let anybody enter jobs (shells: false)");
-        r = read_terminal(body, true, &o->order, err);
         break;
     default:
         if (o->api->options.no_forwards)

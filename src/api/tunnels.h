@@ -1,5 +1,5 @@
 /*
- * Ways into a job: a shell, its terminal, a port in its network. Private to src/api.
+ * Ways into a job: a command, a port in its network. Private to src/api.
  *
  * A tunnel is the permission of one caller to go to one task; it is noted in the audit log when it begins and when it
  * ends. A line is one connection through it. The agent of the node is told of a line with its next list and dials back;
@@ -23,9 +23,8 @@
 #define ST_TUNNEL_ID 40 /* with the NUL */
 
 /* X(id, word, how many lines, verb in the audit log) */
-#define ST_TUNNEL_TABLE(X)                         \
-    X(ST_TUNNEL_EXEC, "exec", 1, "job.exec")       \
-    X(ST_TUNNEL_ATTACH, "attach", 1, "job.attach") \
+#define ST_TUNNEL_TABLE(X)                   \
+    X(ST_TUNNEL_EXEC, "exec", 1, "job.exec") \
     X(ST_TUNNEL_FORWARD, "forward", 64, "job.forward")
 typedef enum st_tunnel_kind {
 #define X(id, word, lines, verb) id,

@@ -59,6 +59,13 @@ const st_cli_verb st_cli_verbs[] = {
     {"logs", "Print the output of a job", "[OPTION...] ID", .fn = st_cli_logs,
      .options = st_cli_logs_options,
      .example = "  stint logs -f jdgq378mt\n  stint logs --all --tail 20 jdgq378mt\n"},
+    {"exec", "Run a command in a running job", "[OPTION...] ID -- COMMAND...",
+     "The command runs beside the job's own, with its user, files, GPUs and limits, and nothing\n"
+     "more. stint exits with its status; 127 where it is not found there. On a terminal, ~. at\n"
+     "the beginning of a line leaves. A command whose stint is gone is hung up on.\n",
+     .fn = st_cli_exec, .options = st_cli_exec_options,
+     .example = "  stint exec jdgq378mt -- bash\n  stint exec --task 3 jdgq378mt -- nvidia-smi\n"
+                "  tar c data | stint exec jdgq378mt -- tar x -C /data\n"},
     {"forward", "Lead a port of this machine to a port of a running job",
      "[OPTION...] ID [LOCAL:]PORT",
      "Listens on 127.0.0.1 until Ctrl-C or the job's end. Each connection goes through stintd and\n"

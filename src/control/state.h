@@ -61,8 +61,6 @@ void st_control_retime(st_control *ctl, uint64_t id);
 /* Who holds it back, for its row. */
 void st_live_held(st_live *live, int held_by);
 
-/* commands.c: a live job that the caller may change; one that it may not see is not there. */
-
 /* flow.c: what an item waits for is looked up into s->afters. */
 int st_flow_look_up(st_tx *tx, st_cmd_submit *s, const st_submit_item *item, st_err *err);
 

@@ -35,6 +35,11 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+int st_dial_fd(const st_dial *d)
+{
+    return d->fd;
+}
+
 ssize_t st_dial_recv(st_dial *d, char *buf, size_t n)
 {
     size_t got = ST_MIN(n, d->early.n - d->at);
@@ -133,8 +138,6 @@ static int hear_head(st_dial *d, const st_dial_to *to, int64_t until, size_t *re
             return st_fail(err, ST_EDOWN, "%s hung up without an answer", to->url);
         if (n == -1 && !wait_for(d, POLLIN, until))
             return st_fail(err, ST_EDOWN, "%s did not answer in time", to->url);
-        if (n > 0 && memchr(buf, '\0', (size_t)n) && d->early.n == 0)
-            return st_fail(err, ST_EDOWN, "%s answered with something that is not HTTP", to->url);
         if (n > 0)
             st_strbuf_addn(&d->early, buf, (size_t)n);
     }
@@ -253,9 +256,7 @@ static bool move_out(pump *p)
 
     if (w->n == 0 && !w->ended) {
         n = recv(p->fd, w->buf, sizeof w->buf, MSG_DONTWAIT);
-        if (n < 0 && errno != EAGAIN && errno != EINTR)
-            return false;
-        w->ended = n == 0;
+        w->ended = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
         w->at = 0;
         w->n = n > 0 ? (size_t)n : 0;
         p->moved = p->moved || n > 0;
@@ -294,8 +295,8 @@ static bool move_in(pump *p)
         n = send(p->fd, w->buf + w->at, w->n, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return true;
-        if (n < 0)
-            return false;
+        if (n < 0) /* it takes nothing more; what it has said last is still to be had */
+            n = (ssize_t)w->n;
         w->at += (size_t)n;
         w->n -= (size_t)n;
     }

@@ -33,6 +33,8 @@ int st_dial_open(const st_dial_to *to, st_dial **ret, long *ret_status, st_strbu
 void st_dial_close(st_dial *d);
 ST_DEFINE_FREEP(st_dial, st_dial_close)
 
+/* To be polled: for reading after st_dial_recv said "nothing now", for writing after st_dial_send did. */
+int st_dial_fd(const st_dial *d);
 /* Bytes; 0: the other side has ended; -1: nothing now; -2: it is broken. */
 ssize_t st_dial_recv(st_dial *d, char *buf, size_t n);
 ssize_t st_dial_send(st_dial *d, const char *buf, size_t n);

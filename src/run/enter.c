@@ -1,5 +1,5 @@
 /*
- * Ways into a task that runs, for who is let in by others: a port in its network.
+ * Ways into a task that runs, for who is let in by others: a port in its network, and a command beside its own.
  *
  * Invariants:
  *  1 The process whose namespaces are entered is the task's first one, and still is afterwards: a number that was used
@@ -11,16 +11,20 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "run/os.h"
+#include "run/shell.h"
 #include "run/state.h"
 
 /* A running task's network, pinned by a descriptor. */
@@ -119,4 +123,75 @@ int st_run_connect(const st_run *run, const char *id, int port, int timeout_ms, 
                        port);
     return st_fail(err, ST_ESTATE, "port %d of the task does not answer: %s", port,
                    strerror(fault));
+}
+
+/* ---- a command ---------------------------------------------------------------------------------------- */
+
+static int start_shell(const st_run *run, char *dir, int sock, int spec, st_err *err)
+{
+    char enter[] = "enter";
+    char *argv[] = {(char *)(uintptr_t)run->shim, enter, dir, NULL};
+    char *env[] = {NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    sigset_t none, all;
+    int status = 0, failed;
+    pid_t pid;
+
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, sock, ST_SHELL_SOCKET_FD);
+    posix_spawn_file_actions_adddup2(&actions, spec, ST_SHELL_SPEC_FD);
+    posix_spawnattr_init(&attr);
+    posix_spawnattr_setsigmask(&attr, &none);
+    posix_spawnattr_setsigdefault(&attr, &all);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    failed = posix_spawn(&pid, run->shim, &actions, &attr, argv, env);
+    posix_spawnattr_destroy(&attr);
+    posix_spawn_file_actions_destroy(&actions);
+    if (failed)
+        return st_fail(err, ST_EIO, "the node cannot start another program");
+    /* It forks and ends at once; a caller that reaps all children may have been faster. */
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status == 0 ? 0 : st_fail(err, ST_EIO, "the node's program for commands has failed");
+}
+
+/* Above what the child has it as. */
+static int lift(int fd)
+{
+    int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, ST_SHELL_SPEC_FD + 1);
+
+    if (fd >= 0)
+        close(fd);
+    return high;
+}
+
+int st_run_enter(const st_run *run, const char *id, const char *spec, int *ret, st_err *err)
+{
+    ST_CLEANUP(st_os_closep) int what = lift(memfd_create("stint-enter", MFD_CLOEXEC));
+    int pair[2] = {-1, -1};
+    char dir[PATH_MAX];
+    st_run_task task;
+    int r = st_run_get(run, id, &task, err);
+
+    if (r == 0 && task.state != ST_RUN_RUNNING)
+        r = st_fail(err, ST_ESTATE, "the task has just ended");
+    if (r == 0)
+        r = st_state_dir(run, id, dir, err);
+    if (r == 0 && (what < 0 || write(what, spec, strlen(spec)) != (ssize_t)strlen(spec) ||
+                   socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0))
+        r = st_fail(err, ST_EIO, "the node has no descriptors left");
+    pair[1] = lift(pair[1]);
+    if (r == 0)
+        r = start_shell(run, dir, pair[1], what, err);
+    st_os_closep(&pair[1]);
+    if (r == 0)
+        r = fcntl(pair[0], F_SETFL, O_NONBLOCK) == 0 ? 0 : st_fail(err, ST_EIO, "no socket");
+    if (r < 0)
+        st_os_closep(&pair[0]);
+    else
+        *ret = pair[0];
+    return r;
 }

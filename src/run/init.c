@@ -2,6 +2,7 @@
  * stint-init: process 1 inside a container. Linked statically, since any image may be around it.
  *
  *   stint-init -- COMMAND [ARGUMENT...]     runs it and ends with its exit status
+ *   stint-init --enter -- COMMAND [ARGUMENT...]   becomes it: a command beside the job's, in a container that runs
  *   stint-init --check                      looks at its mounts, gives up what a job has not, and ends; for
  *                                           trying a runtime
  *   stint-init --seal FOLDER                a hook of the runtime, outside still: mends the mounts (run/walls.h)
@@ -23,6 +24,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -111,6 +113,27 @@ static bool let_go(void)
     return n == 1;
 }
 
+/* With what the job has, and without what it has not. What goes wrong is said as a shell would. */
+static int enter(char **argv)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    prctl(PR_SET_DUMPABLE, 0);
+    if (!take_variables() || !keep_attributes()) {
+        dprintf(STDERR_FILENO, "stint: the task's variables or limits cannot be had: %s\n",
+                strerror(errno));
+        return 126;
+    }
+    setsid();
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execvp(argv[0], argv);
+    int why = errno;
+    dprintf(STDERR_FILENO, "stint: %s: %s\n", argv[0],
+            why == ENOENT ? "command not found" : strerror(why));
+    return why == ENOENT ? 127 : 126;
+}
+
 /* A runtime writes the container's state to a hook, and crun fails when nobody reads it. */
 static int seal(const char *root)
 {
@@ -146,6 +169,8 @@ int main(int argc, char **argv)
         return st_walls_check() && keep_attributes() ? 0 : 126;
     if (argc == 3 && strcmp(argv[1], "--seal") == 0)
         return seal(argv[2]);
+    if (argc > 3 && strcmp(argv[1], "--enter") == 0 && strcmp(argv[2], "--") == 0)
+        return enter(argv + 3);
     if (argc < 3 || strcmp(argv[1], "--") != 0)
         return 2;
     fcntl(ST_INIT_FD, F_SETFD, FD_CLOEXEC);

@@ -333,6 +333,10 @@ int64_t st_run_group_end(const st_run *run, const char *name);
 int st_run_connect(const st_run *run, const char *id, int port, int timeout_ms, int *ret,
                    st_err *err);
 
+/* A command in the task, beside its own: the same namespaces, control group, user and limits. `spec` is JSON: command, tty,
+ * rows, cols, term. *ret: a socket on which frames go both ways (tunnel/frame.h); where it is closed the command ends. */
+int st_run_enter(const st_run *run, const char *id, const char *spec, int *ret, st_err *err);
+
 /* ---- held still (hold.c) ---------------------------------------------------------------- */
 
 /* Every process of it stands still, or goes on. ST_EDOWN if that is not so after timeout_ms. A frozen

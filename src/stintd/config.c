@@ -123,7 +123,7 @@
     X("folder_keep", ST_F_DURATION, folder_keep_ms, "30d", 0, 0,                                   \
       "how long the folder of an ended job stays, and what submits brought (--with); 0: always")   \
     X("shells", ST_F_BOOL, shells, "true", 0, 0,                                                   \
-      "people may run commands in their running jobs (stint exec, stint attach)")                  \
+      "people may run commands in their running jobs (stint exec)")                                \
     X("forwards", ST_F_BOOL, forwards, "true", 0, 0,                                               \
       "people may reach ports of their running jobs (stint forward)")                              \
     X("tunnel_idle", ST_F_DURATION, tunnel_idle_ms, "8h", 0, 0,                                    \

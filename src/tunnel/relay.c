@@ -30,6 +30,7 @@ typedef struct side {
     uint32_t wants;    /* what epoll was told */
     bool ended;        /* nothing more comes from it */
     bool passed;       /* and the other side was told so */
+    bool deaf;         /* it takes nothing more; what it has said last is still to be had */
     bool gone;         /* it hung up; epoll has nothing more to say of it */
     char *held;        /* from it, and not yet taken by the other */
     size_t at, n, cap; /* of these: from `at`, n bytes */
@@ -131,34 +132,34 @@ static ssize_t said(ssize_t n)
     return n >= 0 ? n : errno == EAGAIN || errno == EINTR ? -1 : -2;
 }
 
-/* How much the other side takes now; below 0: it is gone. */
-static ssize_t give(const side *to, const char *bytes, size_t n)
+/* How much the other side takes now. */
+static size_t give(side *to, const char *bytes, size_t n)
 {
+    if (to->deaf)
+        return n;
     ssize_t sent = to->end.send ? to->end.send(to->end.owner, bytes, n)
                                 : said(send(to->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT));
 
-    return sent == -1 ? 0 : sent;
+    to->deaf = sent < -1;
+    return to->deaf ? n : (size_t)ST_MAX(sent, 0);
 }
 
-static bool flush(side *from)
+static void flush(side *from)
 {
-    ssize_t sent = 1;
+    size_t sent = 1;
 
     if (from->n == 0)
-        return true;
+        return;
     while (from->n > 0 && sent > 0) {
         sent = give(other(from), from->held + from->at, from->n);
-        if (sent < 0)
-            return false;
-        from->moved += sent;
-        from->at += (size_t)sent;
-        from->n -= (size_t)sent;
+        from->moved += (int64_t)sent;
+        from->at += sent;
+        from->n -= sent;
     }
     if (from->n == 0) { /* an idle pair holds nothing */
         free(ST_TAKE(from->held));
         from->cap = from->at = 0;
     }
-    return true;
 }
 
 /* One piece; false: the pair is broken. *ret_more: there may be more. */
@@ -166,7 +167,7 @@ static bool move_piece(st_relay *r, side *from, bool *ret_more)
 {
     ssize_t got = from->end.recv ? from->end.recv(from->end.owner, r->scratch, ST_RELAY_BYTES)
                                  : said(recv(from->fd, r->scratch, ST_RELAY_BYTES, MSG_DONTWAIT));
-    ssize_t sent;
+    size_t sent;
 
     *ret_more = false;
     if (got < 0)
@@ -176,12 +177,11 @@ static bool move_piece(st_relay *r, side *from, bool *ret_more)
         return true;
     }
     sent = give(other(from), r->scratch, (size_t)got);
-    if (sent < 0)
-        return false;
-    from->moved += sent;
-    if (sent < got) {
-        hold(from, r->scratch + sent, (size_t)(got - sent));
-        return flush(from); /* some take a part at a time */
+    from->moved += (int64_t)sent;
+    if (sent < (size_t)got) {
+        hold(from, r->scratch + sent, (size_t)got - sent);
+        flush(from); /* some take a part at a time */
+        return true;
     }
     *ret_more = true;
     return true;
@@ -190,7 +190,9 @@ static bool move_piece(st_relay *r, side *from, bool *ret_more)
 static bool move(st_relay *r, side *from)
 {
     int64_t before = from->moved;
-    bool more = true, whole = flush(from);
+    bool more = true, whole = true;
+
+    flush(from);
 
     for (int i = 0; whole && more && (i < READS || from->gone) && from->n == 0 && !from->ended; i++)
         whole = move_piece(r, from, &more);
@@ -211,7 +213,7 @@ static bool pass_end(side *from)
     if (!from->passed && !to->whole)
         shutdown(to->fd, SHUT_WR);
     from->passed = true;
-    return !to->whole && !to->passed && !from->gone;
+    return !to->whole && !to->passed && !from->gone && !from->deaf;
 }
 
 static void listen_for(st_relay *r, side *s)
