@@ -90,6 +90,7 @@ static void test_bytes(void **state)
     assert_int_equal(st_relay_count(r), 0);
     close(fd[0]);
     close(fd[1]);
+    st_relay_free(ST_TAKE(r)); /* before what it tells goes */
 }
 
 static unsigned char byte_at(size_t i)
@@ -154,6 +155,7 @@ static void test_slow_reader(void **state)
     assert_int_equal(s.moved[0], all);
     close(beside[0]);
     close(beside[1]);
+    st_relay_free(ST_TAKE(r)); /* before what it tells goes */
 }
 
 /* Who has said all and is gone is heard to the end. */
@@ -186,6 +188,7 @@ static void test_gone_writer(void **state)
     assert_int_equal(got, sent);
     wait_over(&s, 1);
     close(fd[1]);
+    st_relay_free(ST_TAKE(r)); /* before what it tells goes */
 }
 
 static void test_idle_and_cut(void **state)
@@ -258,6 +261,7 @@ static void test_owned(void **state)
     close(a[1]);
     close(b[0]);
     close(b[1]);
+    st_relay_free(ST_TAKE(r)); /* before what it tells goes */
 }
 
 /* An idle pair takes no processor time; nor does one of which one side has hung up and the other does not read. */
@@ -283,6 +287,7 @@ static void test_quiet(void **state)
     assert_int_equal(atomic_load(&s.over), 0);
     close(fd[0]);
     close(fd[1]);
+    st_relay_free(ST_TAKE(r)); /* before what it tells goes */
 }
 
 int main(void)
