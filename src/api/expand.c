@@ -148,6 +148,19 @@ static int set_window(const st_expansion *x, const st_doc *doc, const st_doc_nod
     return r;
 }
 
+/* Which nodes will do. */
+static int set_nodes(const st_expansion *x, const st_doc *doc, const st_doc_node *map,
+                     st_job_spec *spec, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf pick = {0};
+    int r = st_spec_pick(doc, st_doc_get(map, "node_labels"), st_doc_get(map, "exclude_nodes"),
+                         &pick, err);
+
+    if (r == 0 && pick.n > 0)
+        spec->nodes = st_arena_strdup(x->arena, st_strbuf_str(&pick));
+    return r;
+}
+
 /* Its secrets must be there for its account. */
 static int check_secrets(const st_expansion *x, const st_job_spec *spec, const char *text,
                          st_err *err)
@@ -185,6 +198,8 @@ static int add_item(st_expansion *x, const st_doc *doc, const st_doc_node *map, 
 
     if (r == 0)
         set_booking(x, map, &item.spec);
+    if (r == 0)
+        r = set_nodes(x, doc, map, &item.spec, err);
     if (r == 0)
         r = set_window(x, doc, map, &item.spec, err);
     if (r == 0)

@@ -53,6 +53,10 @@
         OTHER("hold", 0, ST_CLI_FLAG, hold, NULL, "hold the job until `stint release`"),        \
         OTHER("retry-on", 0, ST_CLI_STRING, retry_on, "exit,timeout",                           \
               "what is tried again: failing, or the time limit too (default: exit)"),           \
+        OTHER("node-label", 0, ST_CLI_MANY, node_labels, "NAME=VALUE|NAME!=VALUE",              \
+              "use only nodes with this label, or without it; repeatable"),                     \
+        OTHER("exclude-node", 0, ST_CLI_MANY, exclude_nodes, "NODE",                            \
+              "do not use this node; repeatable"),                                              \
         OTHER("sim-run", 0, ST_CLI_STRING, sim_run, "DURATION", "run time on simulated nodes"), \
         OTHER("sim-exit", 0, ST_CLI_STRING, sim_exit, "N",                                      \
               "exit status on simulated nodes (default: 0)"),                                   \
@@ -186,6 +190,22 @@ static int put_pairs(json_t *doc, const char *option, const char *key, const st_
         if (!text || json_object_set_new(map, name, text) < 0)
             return bad_text(option, words->v[i], err);
     }
+    return 0;
+}
+
+/* Instead of those of a file. */
+static int put_words(json_t *doc, const char *option, const char *key, const st_cli_words *words,
+                     st_err *err)
+{
+    json_t *list;
+
+    if (words->n == 0)
+        return 0;
+    list = json_array();
+    json_object_set_new(doc, key, list);
+    for (int i = 0; i < words->n; i++)
+        if (json_array_append_new(list, json_string(words->v[i])) < 0)
+            return bad_text(option, words->v[i], err);
     return 0;
 }
 
@@ -373,6 +393,10 @@ static int put_flags(json_t *doc, const st_job_flags *f, int ncommand, char **co
         r = put_pairs(doc, "label", "labels", &f->labels, false, err);
     if (r == 0)
         r = put_flow(doc, f, err);
+    if (r == 0)
+        r = put_words(doc, "node-label", "node_labels", &f->node_labels, err);
+    if (r == 0)
+        r = put_words(doc, "exclude-node", "exclude_nodes", &f->exclude_nodes, err);
     if (r == 0)
         r = put_array(doc, f->array, err);
     if (r == 0)

@@ -117,6 +117,9 @@
     X("comment", "TEXT", "comment, shown with the job")                                            \
     X("array", "N, FIRST-LAST or {count: N}",                                                      \
       "submit one job per index (variable STINT_ARRAY_INDEX)")                                     \
+    X("node_labels", "[NAME=VALUE, NAME!=VALUE, ...]",                                             \
+      "use only nodes with these labels, or without (`stint node show`)")                          \
+    X("exclude_nodes", "[NODE, ...]", "nodes on which the job does not run")                       \
     X("labels", "{NAME: VALUE}", "labels, shown with the job")                                     \
     X("estimate", "TEXT", "how the memory estimate was made; written by stintd")                   \
     X("sim", "{run: DURATION, exit: N}", "run time and exit status on simulated nodes")
@@ -127,6 +130,7 @@ typedef struct st_job_flags {
 #undef X
     const char *type, *topology, *sim_run, *sim_exit, *file, *comment, *retry_on;
     st_cli_words after, after_ok, after_fail;
+    st_cli_words node_labels, exclude_nodes;
     bool each, hold;
     const char *accounts;                             /* of `whatif` */
     st_cli_words env, secrets, volumes, labels, with; /* the last of `whatif` */

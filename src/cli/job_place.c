@@ -65,6 +65,10 @@ static const char *flag_of(const st_job_flags *f, const st_doc_node *value,
         return "type";
     if (strcmp(key, "topology") == 0 && f->topology)
         return "topology";
+    if (strcmp(key, "node_labels") == 0 && f->node_labels.n > 0)
+        return "node-label";
+    if (strcmp(key, "exclude_nodes") == 0 && f->exclude_nodes.n > 0)
+        return "exclude-node";
     if (strcmp(key, "array") == 0 && f->array)
         return "array";
     if (strcmp(key, "env") == 0 && named_in(&f->env, entry))

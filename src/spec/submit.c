@@ -74,6 +74,8 @@ static const st_field rows[] = {
     TEXT_ROW("estimate", estimate),
     NODE_ROW("array", array),
     NODE_ROW("labels", labels),
+    NODE_ROW("node_labels", node_labels),
+    NODE_ROW("exclude_nodes", exclude_nodes),
     NODE_ROW("sim", sim),
     {0},
 };
@@ -248,6 +250,14 @@ static int check_volumes(const st_doc *doc, const st_doc_node *list, st_err *err
     return r;
 }
 
+/* Whoever submits it reads it once more, into memory of his own. */
+static int check_pick(const st_doc *doc, const st_submit_doc *d, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf pick = {0};
+
+    return st_spec_pick(doc, d->node_labels, d->exclude_nodes, &pick, err);
+}
+
 static int check_run(const st_doc *doc, const st_doc_node *map, const st_submit_doc *d, st_err *err)
 {
     static const char *const networks[] = {"none", "host", "tenant", NULL};
@@ -273,6 +283,8 @@ static int check_run(const st_doc *doc, const st_doc_node *map, const st_submit_
         r = st_spec_labels(doc, d->labels, err);
     if (r == 0 && d->sim)
         r = check_map(doc, d->sim, err);
+    if (r == 0)
+        r = check_pick(doc, d, err);
     if (r == 0 && d->image) {
         st_image_ref ref;
         st_err why = {0};
