@@ -150,12 +150,12 @@ extern const st_cli_row st_cli_login_options[], st_cli_logout_options[], st_cli_
     st_cli_stats_options[], st_cli_logs_options[], st_cli_top_options[], st_cli_quota_options[],
     st_cli_incidents_options[], st_cli_neighbours_options[], st_cli_series_options[],
     st_cli_account_limit_options[], st_cli_events_options[], st_cli_audit_options[];
-extern const st_cli_row st_cli_import_options[], st_cli_join_options[], st_cli_bill_options[],
-    st_cli_usage_options[], st_cli_budget_options[], st_cli_reconcile_options[],
-    st_cli_bill_fleet_options[], st_cli_bill_log_options[], st_cli_plan_options[],
-    st_cli_credit_options[], st_cli_issuer_options[], st_cli_billing_options[],
-    st_cli_trial_options[], st_cli_restore_options[], st_cli_book_options[],
-    st_cli_calendar_options[];
+extern const st_cli_row st_cli_completion_options[], st_cli_import_options[], st_cli_join_options[],
+    st_cli_bill_options[], st_cli_usage_options[], st_cli_budget_options[],
+    st_cli_reconcile_options[], st_cli_bill_fleet_options[], st_cli_bill_log_options[],
+    st_cli_plan_options[], st_cli_credit_options[], st_cli_issuer_options[],
+    st_cli_billing_options[], st_cli_trial_options[], st_cli_restore_options[],
+    st_cli_book_options[], st_cli_calendar_options[];
 
 extern const st_cli_row st_cli_forward_options[], st_cli_exec_options[];
 

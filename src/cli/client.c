@@ -24,6 +24,7 @@ struct st_client {
     st_cli_profile profile;
     CURL *curl;
     FILE *errors;
+    long most_s; /* how long an answer may take; 0: as usual */
 };
 
 struct st_events {
@@ -49,6 +50,11 @@ st_client *st_client_new(st_cli_profile *profile, FILE *errors)
     c->curl = curl_easy_init();
     ST_ASSERT(c->curl);
     return c;
+}
+
+void st_client_hurry(st_client *client, long most_s)
+{
+    client->most_s = most_s;
 }
 
 void st_client_free(st_client *c)
@@ -332,7 +338,7 @@ static CURLcode perform(st_client *c, const st_request *q, st_response *ret, cha
     st_spinner_begin(&spinner, c->errors, "waiting for stintd");
     curl_easy_reset(c->curl); /* keeps the connection */
     aim(c, c->curl, q->path);
-    curl_easy_setopt(c->curl, CURLOPT_TIMEOUT, ANSWER_S);
+    curl_easy_setopt(c->curl, CURLOPT_TIMEOUT, c->most_s ? c->most_s : ANSWER_S);
     curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(c->curl, CURLOPT_ERRORBUFFER, said);
     curl_easy_setopt(c->curl, CURLOPT_WRITEFUNCTION, on_body);

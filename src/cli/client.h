@@ -21,6 +21,9 @@ st_client *st_client_new(st_cli_profile *profile, FILE *errors);
 void st_client_free(st_client *client);
 ST_DEFINE_FREEP(st_client, st_client_free)
 
+/* From now on an answer is there within so many seconds, or not at all. */
+void st_client_hurry(st_client *client, long most_s);
+
 /* As st_profile_now says. */
 int st_client_open(FILE *errors, st_client **ret, st_err *err);
 

@@ -1,6 +1,8 @@
 /*
  * `stint completion`: what a shell needs to know, from the table of verbs.
  */
+#include "cli/complete.h"
+
 #include <string.h>
 
 #include "base/mem.h"
@@ -44,12 +46,44 @@ static void add_names(st_strbuf *out, const st_cli_verb *verbs)
         st_strbuf_addf(out, " %s", verbs->name);
 }
 
-/* What lists the ids of jobs, for verbs that take one. */
-#define JOB_IDS "stint ps -o csv 2>/dev/null | sed '1d; s/,.*//'"
+/* What lists names of a kind. */
+#define NAMES "stint completion --list %s 2>/dev/null"
 
-static bool takes_job(const st_cli_verb *v)
+/* Whether a usage has the word, by itself, in brackets or with dots behind it. */
+static bool has_word(const char *usage, const char *word)
 {
-    return strstr(v->usage, " ID") != NULL;
+    size_t n = strlen(word);
+
+    for (const char *at = usage; (at = strstr(at, word)); at += n) {
+        bool begins = at == usage || at[-1] == ' ' || at[-1] == '[';
+        char next = at[n];
+
+        if (begins && (next == '\0' || next == ' ' || next == ']' || next == '.'))
+            return true;
+    }
+    return false;
+}
+
+/* What its arguments are, where that is something that is there; NULL: nothing to offer. */
+static const char *names_of(const char *path, const st_cli_verb *v)
+{
+    static const struct {
+        const char *word, *kind;
+    } words[] = {
+        {"NODE", "nodes"}, {"POOL", "pools"}, {"ACCOUNT", "accounts"}, {"IMAGE", "images"}};
+    static const char *const other_ids[] = {"incidents", "invoice", "bill", "token", "calendar"};
+
+    if (strcmp(v->name, "add") == 0 || strcmp(v->name, "create") == 0)
+        return NULL;
+    for (size_t i = 0; i < ST_ARRAY_LEN(words); i++)
+        if (has_word(v->usage, words[i].word))
+            return words[i].kind;
+    if (!has_word(v->usage, "ID"))
+        return NULL;
+    for (size_t i = 0; i < ST_ARRAY_LEN(other_ids); i++)
+        if (strncmp(path + 1, other_ids[i], strlen(other_ids[i])) == 0)
+            return NULL;
+    return strncmp(path, " book ", strlen(" book ")) == 0 ? "bookings" : "jobs";
 }
 
 /* The words that may come behind each path, as the branches of a case in sh. */
@@ -70,9 +104,12 @@ static void print_cases(FILE *out, const char *path, const st_cli_verb *verbs)
             fprintf(out, "    '%s'%s%s%s) offer='%s' ;;\n", full, verbs->fn ? " | '" : "",
                     verbs->fn ? full : "", verbs->fn ? " '*" : "", st_strbuf_str(&words));
         } else {
+            const char *names = names_of(full, verbs);
+
             add_options(&words, verbs);
-            fprintf(out, "    '%s' | '%s '*) offer=\"%s%s\" ;;\n", full, full,
-                    st_strbuf_str(&words), takes_job(verbs) ? " $(" JOB_IDS ")" : "");
+            if (names)
+                st_strbuf_addf(&words, " $(" NAMES ")", names);
+            fprintf(out, "    '%s' | '%s '*) offer=\"%s\" ;;\n", full, full, st_strbuf_str(&words));
         }
     }
 }
@@ -95,10 +132,11 @@ static const char *most_words(const st_cli_verb *verbs, const char *name)
 
 /* What lists the names that an option takes. */
 static const struct {
-    const char *option, *verb;
+    const char *option, *kind;
 } lists[] = {
-    {"account", "account list"}, {"booking", "book list"}, {"node", "node list"},
-    {"pool", "pool list"},       {"type", "type list"},
+    {"account", "accounts"},   {"booking", "bookings"}, {"class", "classes"},
+    {"exclude-node", "nodes"}, {"image", "images"},     {"node", "nodes"},
+    {"parent", "accounts"},    {"pool", "pools"},       {"type", "types"},
 };
 
 /* What may come behind an option: words to choose from, or a command that lists them in $( ) or ( ). */
@@ -114,8 +152,7 @@ static void add_values(st_strbuf *out, const st_cli_verb *all, const char *name,
     }
     for (size_t i = 0; i < ST_ARRAY_LEN(lists); i++)
         if (strcmp(lists[i].option, name) == 0)
-            st_strbuf_addf(out, "%s(stint %s -o csv 2>/dev/null | sed '1d; s/,.*//')", dollar,
-                           lists[i].verb);
+            st_strbuf_addf(out, "%s(" NAMES ")", dollar, lists[i].kind);
 }
 
 /* Whether an option of that name, or that letter, stands alone in some verb: what comes behind it is not its value. */
@@ -257,9 +294,9 @@ static void print_fish_level(FILE *out, const char *path, const st_cli_verb *ver
         fprintf(out, "\n");
         if (verbs->sub)
             print_fish_level(out, full, verbs->sub);
-        else if (takes_job(verbs))
-            fprintf(out, "complete -c stint -f -n \"__stint_in '%s'\" -a \"(" JOB_IDS ")\"\n",
-                    full);
+        else if (names_of(full, verbs))
+            fprintf(out, "complete -c stint -f -n \"__stint_in '%s'\" -a \"(" NAMES ")\"\n", full,
+                    names_of(full, verbs));
         for (const st_cli_row *r = verbs->options; r && r->name; r++)
             print_fish_option(out, full, r);
     }
@@ -303,10 +340,27 @@ int st_cli_complete(FILE *out, const char *shell, const st_cli_verb *verbs, st_e
     return 0;
 }
 
+typedef struct completion_flags {
+    const char *list;
+} completion_flags;
+
+const st_cli_row st_cli_completion_options[] = {
+    {"list", 0, ST_CLI_STRING, offsetof(completion_flags, list),
+     "accounts|bookings|classes|images|jobs|nodes|pools|types",
+     "print names of this kind instead, as the shells ask for them", 0, 0},
+    {0},
+};
+
 int st_cli_completion(st_cli *cli, int argc, char **argv, st_err *err)
 {
-    static const st_cli_row no_options[] = {{0}};
-    int none = 0, r = st_cli_read(argc, argv, no_options, &none, 1, 1, NULL, err);
+    completion_flags f = {0};
+    int n = 0, r = st_cli_read(argc, argv, st_cli_completion_options, &f, 0, 1, &n, err);
 
-    return r < 0 ? r : st_cli_complete(cli->out, argv[1], st_cli_verbs, err);
+    if (r < 0)
+        return r;
+    if (f.list)
+        return st_cli_complete_names(cli, f.list, err);
+    if (n == 0)
+        return st_fail(err, ST_EINVAL, "an argument is missing: bash, zsh or fish");
+    return st_cli_complete(cli->out, argv[1], st_cli_verbs, err);
 }

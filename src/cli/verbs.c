@@ -208,7 +208,11 @@ const st_cli_verb st_cli_verbs[] = {
     {"size", "Manage named sizes of jobs", "COMMAND ...", .sub = st_cli_size_verbs},
     {"admin", "Operate stintd: backups, keys, join tokens, plans, credits", "COMMAND ...",
      .sub = st_cli_admin_verbs},
-    {"completion", "Print completion for a shell", "bash|zsh|fish", .fn = st_cli_completion,
+    {"completion", "Print completion for a shell", "[--list KIND] bash|zsh|fish",
+     "Shells offer verbs, options, words and the names of accounts, bookings, classes, images,\n"
+     "jobs, nodes, pools and types. Names with characters that a shell could act on are left "
+     "out.\n",
+     .fn = st_cli_completion, .options = st_cli_completion_options,
      .example = "  . <(stint completion bash)\n"},
     {"sim", "Simulate a fleet: scenarios, traces, shares, replay", "COMMAND ...",
      .sub = st_cli_sim_verbs},
