@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/gate.h"
 #include "api/money_metrics.h"
 #include "api/park.h"
-#include "api/services.h"
 #include "api/sessions.h"
 #include "api/state.h"
 #include "api/tunnels.h"
@@ -389,6 +389,10 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
 
 int st_api_start(st_api *api, st_err *err)
 {
+    int r = st_gate_new(api, &api->gate, err);
+
+    if (r < 0)
+        return r;
     api->services = st_services_run_new(api);
     return st_services_run_start(api->services, err);
 }
@@ -417,6 +421,7 @@ void st_api_free(st_api *api)
     st_moments_free(api->history);
     st_http_server_free(api->server);
     st_http_server_free(api->agents);
+    st_gate_free(api->gate);
     st_tunnels_free(api->tunnels);
     free(api->agent_routes);
     st_park_free(api->park);
@@ -462,5 +467,9 @@ void st_api_quiet(st_api *api)
 {
     st_park_close(api->park);
     st_park_close(api->agent_park);
+    if (api->gate)
+        st_gate_quiet(api->gate);
     st_tunnels_close(api->tunnels);
+    if (api->gate)
+        st_gate_close(api->gate);
 }

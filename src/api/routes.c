@@ -6,6 +6,14 @@
 #include "api/state.h"
 #include "api/volumes.h"
 
+/* Whatever stands behind it is a replica's; so are its types. */
+#define PASS(method, id)                                                             \
+    {                                                                                \
+        method, "/v1/services/{name}/call", ST_MAY_CALL,                             \
+            ST_ROUTE_TAIL | ST_ROUTE_PAGE | ST_ROUTE_ANY_BODY | ST_ROUTE_UNCHANGED | \
+                ST_ROUTE_NO_KEY,                                                     \
+            st_api_service_call, id, "Call a service", NULL, NULL, NULL, 0           \
+    }
 #define OPEN(method, pattern, fn, id, summary, response)                                      \
     {                                                                                         \
         method, pattern, 0, ST_ROUTE_NO_AUTH | ST_ROUTE_NO_RATE, fn, id, summary, NULL, NULL, \
@@ -364,6 +372,11 @@ static const st_route routes[] = {
           "removeService",
           "Remove a service; its replicas get no more requests, finish theirs and end", NULL,
           "Service", 200),
+    PASS("GET", "callService"),
+    PASS("POST", "callServicePost"),
+    PASS("PUT", "callServicePut"),
+    PASS("PATCH", "callServicePatch"),
+    PASS("DELETE", "callServiceDelete"),
     ASK("/v1/users", ST_MAY_SEE, st_api_users_list, "listUsers",
         "List users with a token, and their roles", NULL, "UserList"),
 

@@ -312,6 +312,9 @@ static int seal(change *c, const char *user, json_t *template, st_err *err)
     json_object_set_new(template, "account", json_string(c->service.account));
     json_object_set_new(template, "user", json_string(user));
     json_object_set_new(template, "name", json_string(c->service.name));
+    /* Replicas on one node listen on one port, so each has a network to itself unless it says otherwise. */
+    if (!json_object_get(template, "network"))
+        json_object_set_new(template, "network", json_string("none"));
     text = json_dumps(template, JSON_COMPACT | JSON_REAL_PRECISION(15));
     json_decref(template);
     r = without_line(st_service_expand(api, who, text, &x, &doc, err), err);

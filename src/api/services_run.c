@@ -4,7 +4,7 @@
  *
  * It looks when a service was changed, when it has done something, and every LOOK_MS while there are services.
  */
-#include "api/services.h"
+#include "api/gate.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -360,6 +360,7 @@ static bool turn(st_services_run *run)
     st_cmd_look_init(&c.u.look);
     if (run_cmd(run, &c, ST_LANE_AGENTS, &err) < 0)
         return false;
+    st_gate_checks(run->api->gate, now_ms(run));
     pthread_mutex_lock(&run->services->lock);
     for (size_t i = 0; i < run->services->all.n; i++)
         st_vec_push(&all, run->services->all.v[i]);

@@ -58,6 +58,7 @@ struct st_api {
     st_points *points;                  /* the log of checkpoints */
     struct st_money_pages *money_pages; /* api/money_metrics.h */
     struct st_services_run *services;   /* api/services.h */
+    struct st_gate *gate;               /* api/gate.h */
     pthread_mutex_t lock;               /* of the readers */
     ST_VEC(st_store *) readers;         /* idle connections to the store */
 };
@@ -286,7 +287,7 @@ st_handler st_api_events, st_api_audit_list, st_api_audit_verify;
 st_handler st_api_reload, st_api_backup, st_api_clock_get, st_api_clock_accept, st_api_restore_get,
     st_api_restore_accept;
 st_handler st_api_service_list, st_api_service_create, st_api_service_show, st_api_service_change,
-    st_api_service_restart, st_api_service_remove, st_api_service_figures;
+    st_api_service_restart, st_api_service_remove, st_api_service_figures, st_api_service_call;
 st_handler st_api_sizes_list, st_api_size_put, st_api_size_remove;
 st_handler st_api_classes_list, st_api_class_put, st_api_class_remove;
 st_handler st_api_image_pull;

@@ -68,7 +68,8 @@ typedef struct st_service_replica {
     int bad;          /* checks that were not, in a row */
     int64_t check_ms; /* when to look again */
     char trouble[120];
-    bool ending; /* its job was told to end */
+    bool checking; /* a check is under way */
+    bool ending;   /* its job was told to end */
     int open;
 } st_service_replica;
 

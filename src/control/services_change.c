@@ -291,7 +291,7 @@ static void look_at(st_control *ctl, st_service *s, st_service_replica *r, int64
     }
     r->moving = is_moving(ctl->core, job);
     if (!runs || r->stay != job->stay) { /* what was known of its health is no more */
-        r->healthy = false;
+        r->healthy = r->checking = false;
         r->bad = 0;
         r->check_ms = 0;
     }

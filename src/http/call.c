@@ -88,6 +88,7 @@ void st_call_unref(st_call *call)
     for (int i = 0; i < ST_KEEP_COUNT; i++)
         free(call->kept[i]);
     st_strbuf_done(&call->body);
+    free(call->raw_query);
     pthread_mutex_destroy(&call->lock);
     free(call);
 }
@@ -342,6 +343,41 @@ const char *st_call_header(const st_call *call, const char *name)
 {
     ST_ASSERT(!call->deferred);
     return MHD_lookup_connection_value(call->mhd, MHD_HEADER_KIND, name);
+}
+
+typedef struct each_header {
+    st_header_fn *fn;
+    void *ctx;
+} each_header;
+
+static enum MHD_Result tell_header(void *cls, enum MHD_ValueKind kind, const char *key,
+                                   const char *value)
+{
+    const each_header *e = cls;
+
+    (void)kind;
+    if (value)
+        e->fn(e->ctx, key, value);
+    return MHD_YES;
+}
+
+void st_call_each_header(const st_call *call, st_header_fn *fn, void *ctx)
+{
+    each_header e = {fn, ctx};
+
+    ST_ASSERT(!call->deferred);
+    MHD_get_connection_values(call->mhd, MHD_HEADER_KIND, tell_header, &e);
+}
+
+const char *st_call_tail(const st_call *call)
+{
+    ST_ASSERT(call->match.route->flags & ST_ROUTE_TAIL);
+    return call->path + call->match.tail;
+}
+
+const char *st_call_raw_query(const st_call *call)
+{
+    return call->raw_query ? call->raw_query : "";
 }
 
 bool st_call_takes_gzip(const st_call *call)

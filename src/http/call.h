@@ -44,6 +44,7 @@ struct st_call {
 
     /* asked */
     char *path;             /* as sent, without the query */
+    char *raw_query;        /* of a route with a tail; NULL: none */
     char *target;           /* taken apart by router and query */
     const char *target_end; /* in libmicrohttpd's memory, only compared with */
     bool target_too_long;

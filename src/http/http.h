@@ -67,6 +67,9 @@ enum {
     ST_ROUTE_SECRET = 1 << 11,   /* its answer has a secret: it is not kept */
     ST_ROUTE_PAGE = 1 << 13,     /* a page or a file of one, for browsers: not in the document */
     ST_ROUTE_NO_KEY = 1 << 14, /* it proves something of one use: an Idempotency-Key adds nothing */
+    ST_ROUTE_TAIL =
+        1
+        << 15, /* whatever follows the pattern is for its handler, with the query; one for each method */
     ST_ROUTE_UNCHANGED = 1 << 12, /* other than GET and changes nothing that somebody answers for */
 };
 
@@ -217,6 +220,13 @@ const char *st_call_if_match(const st_call *call);        /* If-Match or NULL; a
 const char *st_call_if_none_match(const st_call *call);   /* If-None-Match or NULL; any thread */
 const char *st_call_last_event_id(const st_call *call);   /* Last-Event-ID or NULL; any thread */
 
+/* Of a route with a tail: what stands behind its pattern, as it was sent: "" or "/…"; and the query, "" where there is none. */
+const char *st_call_tail(const st_call *call);
+const char *st_call_raw_query(const st_call *call);
+/* Every header as it was sent. Where st_call_header may be asked. */
+typedef void st_header_fn(void *ctx, const char *name, const char *value);
+void st_call_each_header(const st_call *call, st_header_fn *fn, void *ctx);
+
 /* The body's bytes with a NUL behind them. */
 const char *st_call_body(const st_call *call, size_t *ret_len);
 
@@ -322,5 +332,4 @@ ssize_t st_upgrade_send(void *owner, const char *buf, size_t n);
 /* Then one direction cannot be closed alone. */
 bool st_upgrade_is_tls(const st_upgrade *up);
 void st_upgrade_close(st_upgrade *up);
-
 #endif

@@ -172,7 +172,9 @@ static bool find_route(st_call *call)
                        st_quote(quoted, call->path));
         return false;
     }
-    if (query) {
+    if (query && (call->match.route->flags & ST_ROUTE_TAIL)) {
+        call->raw_query = st_xstrdup(query);
+    } else if (query) {
         st_err err;
 
         if (st_query_parse(call->match.route->query, query, &call->query, &err) < 0) {

@@ -3,6 +3,8 @@
  * literals, sorted by text, and at most one parameter. A literal wins against
  * a parameter, and the parameter is tried when the literal leads nowhere.
  *
+ * Routes with a tail are few and stand in a list: what follows their pattern is not looked at.
+ *
  * Invariants: segments are compared after decoding, so "%6Aobs" is "jobs" and
  * "a%2Fb" is one segment; a parameter is never empty; matching visits at most
  * two children per node and ST_ROUTER_DEPTH_MAX levels.
@@ -29,6 +31,7 @@ struct st_router {
     const st_route *routes;
     int count;
     node *root;
+    ST_VEC(const st_route *) tails; /* those with a tail: not in the tree */
 };
 
 static void node_free(node *n)
@@ -50,6 +53,7 @@ void st_router_free(st_router *router)
     if (!router)
         return;
     node_free(router->root);
+    st_vec_free(&router->tails);
     free(router);
 }
 
@@ -126,6 +130,10 @@ static int add_route(st_router *router, const st_route *route, st_err *err)
     if (strcmp(route->method, "HEAD") == 0 || strcmp(route->method, "OPTIONS") == 0)
         return st_fail(err, ST_EINVAL, "route %s: %s is derived, not listed", route->id,
                        route->method);
+    if (route->flags & ST_ROUTE_TAIL) {
+        st_vec_push(&router->tails, route);
+        return 0;
+    }
     copy = st_xstrdup(route->pattern + 1);
     for (char *at = copy; at && (*at || depth > 0);) {
         char *segment = strsep(&at, "/");
@@ -232,14 +240,82 @@ static st_match_result split(char *path, walk *w)
     return ST_MATCH_FOUND;
 }
 
+/* Whether the path begins with the pattern. Parameters are not cut off yet: *param has where they begin, *len how long they are. */
+static bool begins_with(const char *pattern, const char *path, walk *w, size_t *len,
+                        size_t *ret_end)
+{
+    const char *at = path;
+
+    while (*pattern) {
+        size_t n = strcspn(pattern + 1, "/"), m = *at == '/' ? strcspn(at + 1, "/") : 0;
+
+        if (m == 0)
+            return false;
+        if (pattern[1] == '{') {
+            len[w->nparam] = m;
+            w->param[w->nparam++] = at + 1;
+        } else if (n != m || memcmp(pattern + 1, at + 1, n) != 0) {
+            return false;
+        }
+        pattern += n + 1;
+        at += m + 1;
+    }
+    *ret_end = (size_t)(at - path);
+    return true;
+}
+
+static const char tail_allow[] = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+/* Cuts the parameters off in place, and decodes them. */
+static st_match_result take_tail(const st_router *router, const st_route *route, char *path,
+                                 const walk *w, const size_t *len, size_t end, st_match *ret)
+{
+    *ret = (st_match){
+        .route = route, .index = (int)(route - router->routes), .nparam = w->nparam, .tail = end};
+    for (int i = 0; i < w->nparam; i++) {
+        char *param = path + (w->param[i] - path);
+
+        param[len[i]] = '\0';
+        if (!st_text_decode(param, false))
+            return ST_MATCH_BAD;
+        ret->param[i] = param;
+    }
+    return ST_MATCH_FOUND;
+}
+
+/* NO_PATH: it is for none with a tail. */
+static st_match_result find_tail(const st_router *router, const char *method, char *path,
+                                 st_match *ret)
+{
+    st_match_result result = ST_MATCH_NO_PATH;
+
+    for (size_t i = 0; i < router->tails.n; i++) {
+        const st_route *route = router->tails.v[i];
+        size_t len[ST_ROUTER_DEPTH_MAX], end;
+        walk w = {.nsegment = 0};
+
+        if (!begins_with(route->pattern, path, &w, len, &end))
+            continue;
+        if (strcmp(route->method, strcmp(method, "HEAD") == 0 ? "GET" : method) == 0)
+            return take_tail(router, route, path, &w, len, end, ret);
+        ret->allow = tail_allow;
+        result = strcmp(method, "OPTIONS") == 0 ? ST_MATCH_OPTIONS : ST_MATCH_NO_METHOD;
+    }
+    return result;
+}
+
 st_match_result st_router_find(const st_router *router, const char *method, char *path,
                                st_match *ret)
 {
     walk w = {.nsegment = 0};
-    st_match_result result = split(path, &w);
+    st_match_result result;
     const node *n;
 
     *ret = (st_match){.index = -1};
+    result = find_tail(router, method, path, ret);
+    if (result != ST_MATCH_NO_PATH)
+        return result;
+    result = split(path, &w);
     if (result != ST_MATCH_FOUND)
         return result;
     n = descend(router->root, &w, 0);

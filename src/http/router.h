@@ -23,6 +23,7 @@ typedef struct st_match {
     const st_route *route;
     int index; /* of the route in the table */
     int nparam;
+    size_t tail; /* of a route with a tail: where that begins in the path as it was sent */
     const char *param[ST_ROUTE_PARAMS_MAX]; /* decoded, in the path's memory */
     const char *allow;
 } st_match;

@@ -144,6 +144,41 @@ def scales(stintd, alpha, caller):
     gone(stintd, alpha, "queue")
 
 
+def route(stintd, alpha, beta, caller, viewer):
+    """The way in, as far as it goes without anything that listens: who may, and what is said where there is no replica."""
+    alpha.make("/v1/services", spec("web", {**FOREVER, "gpus": 8}))
+    path = "/v1/services/web/call/some/path?a=b&c"
+    for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"):
+        answer = caller.call(method, path, b"{}" if method in ("POST", "PUT", "PATCH") else None)
+        check(answer.status == 503 and answer.header("Retry-After") == "1", "%s: %d", method, answer.status)
+    check("has no replica that is ready" in caller.get(path).text, "no replica: %s", caller.get(path).text)
+    for name in ("web", "alpha%2Fweb", "never"):
+        check(beta.get(f"/v1/services/{name}/call/x").status == 404, "beta calls %s", name)
+    check(viewer.get(path).status == 403, "a viewer calls")
+    check(stintd.client().get(path).status == 401, "nobody calls")
+    answer = caller.call("OPTIONS", path)
+    check(answer.status == 204 and "POST" in answer.header("Allow"), "OPTIONS: %d", answer.status)
+    check(caller.call("TRACE", path).status == 405, "TRACE")
+    for tail in ("", "/", "//", "/../../v1/jobs", "/%2e%2e/x", "/" + "a/" * 100, "?", "?%00", "/%ff"):
+        answer = caller.get("/v1/services/web/call" + tail)
+        check(answer.status in (400, 503), "%s: %d %s", tail, answer.status, answer.text)
+    check(caller.get("/v1/services/web/callx").status == 404, "another word")
+    change(alpha, "web", {"job": {"gpus": 1}})
+    wait(stintd, alpha, "web", ready(1), "it is ready")
+    answer = caller.get(path)
+    check(answer.status == 409 and "simulated nodes" in answer.text, "on simulated nodes: %s", answer.text)
+    # A browser's session is no token here.
+    page, own = stintd.client(), {"Stint-Console": "1", "Sec-Fetch-Site": "same-origin"}
+    code = alpha.call("POST", "/v1/session/code").json["code"]
+    answer = page.call("POST", "/v1/session", {"code": code}, headers=own)
+    own["Cookie"] = answer.header("Set-Cookie").split(";")[0]
+    check(page.get("/v1/whoami", headers=own).status == 200, "a session opens nothing")
+    answer = page.get(path, headers=own)
+    check(answer.status == 403 and "session" in answer.text, "a browser's session calls: %d %s", answer.status, answer.text)
+    alpha.call("DELETE", "/v1/services/web")
+    gone(stintd, alpha, "web")
+
+
 def idle(stintd, alpha):
     alpha.make("/v1/services", spec("note", idle="1s"))
     s = wait(stintd, alpha, "note", lambda s: s["state"] == "idle" and not s["replicas"], "it ended by itself")
@@ -277,6 +312,7 @@ def run(program):
     life(stintd, alpha)
     drains(stintd, alpha)
     scales(stintd, alpha, caller)
+    route(stintd, alpha, beta, caller, stintd.client(token(owner, "alpha", "vera", "viewer")["token"]))
     idle(stintd, alpha)
     fails_forever(stintd, alpha)
     refused(stintd, alpha)
