@@ -221,4 +221,33 @@ done
 gone() { ! "$stint" service show web >/dev/null 2>&1; }
 ran=$((ran + 1))
 wait_for gone || fail "it is still there: $("$stint" service show web)"
+
+# A notebook, of any program: an address that works, here and again, and an end when nobody uses it.
+notebook() {
+    : >"$tmp/address"
+    "$stint" notebook --local 0 --port 8899 --idle 5s --gpus 1 --cpu 0.2 --ram 64Mi -- \
+        python3 -c "$(cat "$tmp/serve.py")" >"$tmp/address" 2>"$tmp/notebook.err" &
+    book=$!
+    ran=$((ran + 1))
+    wait_for grep -q '^http' "$tmp/address" || wait_for grep -q '^http' "$tmp/address" || fail "no address: $(cat "$tmp/notebook.err")"
+    address=$(sed -n 's/?token=.*//p' "$tmp/address")
+    grep -q '?token=[0-9a-f]\{48\}$' "$tmp/address" || fail "the address has no token: $(cat "$tmp/address")"
+    [ "$(curl -s "${address}who")" = "$1 1" ] || fail "it says $(curl -s "${address}who")"
+}
+book_is() { "$stint" service show notebook | grep -q "^State  *$1"; }
+notebook 1
+first=$(cat "$tmp/address")
+# Somebody who holds a connection uses it, for as long as that is.
+curl -s "${address}stream" "${address}slow" "${address}slow" "${address}slow" "${address}slow" \
+    "${address}slow" >"$tmp/held"
+book_is ready || fail "it ended while it was used"
+kill -INT "$book"
+wait "$book"
+ran=$((ran + 1))
+wait_for book_is idle || wait_for book_is idle || fail "it does not end: $("$stint" service show notebook)"
+notebook 2
+[ "${first#*token=}" = "$(sed 's/.*token=//' "$tmp/address")" ] || fail "it has another token"
+kill -INT "$book"
+wait "$book"
+try 0 'being removed' service remove notebook
 done_testing

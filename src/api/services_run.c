@@ -255,6 +255,14 @@ static void see(st_service *s, st_svc_figures *figures, int64_t now)
         figures->requests += s->replicas.v[i].open;
 }
 
+/* Who is in one of its jobs uses it as well. */
+static void see_use(const st_services_run *run, st_service *s, int64_t now)
+{
+    for (size_t i = 0; s->spec.idle_ms > 0 && i < s->replicas.n; i++)
+        if (st_tunnels_uses(run->api->tunnels, s->replicas.v[i].job))
+            s->last_ms = now;
+}
+
 static void apply(st_service *s, const st_svc_actions *actions, int64_t now, plan *p)
 {
     for (size_t i = 0; i < actions->n; i++) {
@@ -295,13 +303,14 @@ static bool same_memory(const st_svc_memory *a, const st_svc_memory *b)
            a->ended == b->ended;
 }
 
-static void decide(st_service *s, int64_t now, plan *p)
+static void decide(const st_services_run *run, st_service *s, int64_t now, plan *p)
 {
     st_svc_memory before = s->memory;
     st_svc_actions actions = {0};
     st_svc_figures figures;
     ST_VEC(st_svc_seen) seen = {0};
 
+    see_use(run, s, now);
     see(s, &figures, now);
     for (size_t i = 0; i < s->replicas.n; i++) {
         const st_service_replica *r = &s->replicas.v[i];
@@ -330,7 +339,7 @@ static bool turn_one(st_services_run *run, st_service *s)
     st_err err;
 
     pthread_mutex_lock(&run->services->lock);
-    decide(s, now_ms(run), &p);
+    decide(run, s, now_ms(run), &p);
     pthread_mutex_unlock(&run->services->lock);
     acted = p.changed || p.gone || p.starts > 0 || p.ends.n > 0;
     for (size_t i = 0; i < p.ends.n; i++)

@@ -360,6 +360,17 @@ void st_tunnels_check(st_tunnels *all)
     st_tlines_refuse_late(all);
 }
 
+bool st_tunnels_uses(st_tunnels *all, uint64_t job)
+{
+    bool uses = false;
+
+    pthread_mutex_lock(&all->lock);
+    for (size_t i = 0; !uses && i < all->tunnels.n; i++)
+        uses = all->tunnels.v[i]->spec.place.job == job && all->tunnels.v[i]->lines > 0;
+    pthread_mutex_unlock(&all->lock);
+    return uses;
+}
+
 void st_tunnels_count(st_tunnels *all, int64_t ret[2])
 {
     pthread_mutex_lock(&all->lock);

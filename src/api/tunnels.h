@@ -85,6 +85,8 @@ void st_tunnels_dialed(st_tunnels *all, st_call *call, int32_t node, const char 
 
 /* About once a second: ends what has to end. */
 void st_tunnels_check(st_tunnels *all);
+/* Whether anybody has a connection into the job just now. */
+bool st_tunnels_uses(st_tunnels *all, uint64_t job);
 /* For metrics: tunnels, joined lines. */
 void st_tunnels_count(st_tunnels *all, int64_t ret[2]);
 

@@ -163,35 +163,53 @@ static int serve(forward *f, st_err *err)
     }
 }
 
-int st_cli_forward(st_cli *cli, int argc, char **argv, st_err *err)
+int st_forward(const st_forward_to *to, st_err *err)
 {
-    ST_CLEANUP(st_client_freep) st_client *client = NULL;
-    forward_flags flags = {0};
-    forward f = {.cli = cli, .listener = -1};
-    int r = st_cli_read(argc, argv, st_cli_forward_options, &flags, 2, 2, NULL, err);
+    forward f = {.cli = to->cli,
+                 .client = to->client,
+                 .job = to->job,
+                 .task = to->task,
+                 .local = to->local,
+                 .port = to->port,
+                 .listener = -1};
+    int r = open_listener(&f, err);
 
-    if (r == 0)
-        r = read_ports(argv[2], &f.local, &f.port, err);
-    if (r == 0)
-        r = st_client_open(cli->errors, &client, err);
-    if (r < 0)
-        return r;
-    f.client = client;
-    f.job = argv[1];
-    f.task = flags.task;
-    r = open_listener(&f, err);
     if (r == 0)
         r = open_tunnel(&f, err);
     if (r == 0) {
         signal(SIGCHLD, SIG_IGN);
         st_signals_block();
-        fprintf(cli->out, "127.0.0.1:%d leads to port %d of task %d of job %s; Ctrl-C ends it\n",
-                (int)f.local, (int)f.port, f.tunnel.task, f.tunnel.job);
-        fflush(cli->out);
+        to->tell(to, (int)f.local, f.tunnel.task, f.tunnel.job);
+        fflush(to->cli->out);
         r = serve(&f, err);
-        st_tunnel_close(client, &f.tunnel);
+        st_tunnel_close(f.client, &f.tunnel);
     }
     if (f.listener >= 0)
         close(f.listener);
     return r;
+}
+
+static void tell(const st_forward_to *to, int local, int task, const char *job)
+{
+    fprintf(to->cli->out, "127.0.0.1:%d leads to port %d of task %d of job %s; Ctrl-C ends it\n",
+            local, (int)to->port, task, job);
+}
+
+int st_cli_forward(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    forward_flags flags = {0};
+    st_forward_to to = {.cli = cli, .tell = tell};
+    int r = st_cli_read(argc, argv, st_cli_forward_options, &flags, 2, 2, NULL, err);
+
+    if (r == 0)
+        r = read_ports(argv[2], &to.local, &to.port, err);
+    if (r == 0)
+        r = st_client_open(cli->errors, &client, err);
+    if (r < 0)
+        return r;
+    to.client = client;
+    to.job = argv[1];
+    to.task = flags.task;
+    return st_forward(&to, err);
 }

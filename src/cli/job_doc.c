@@ -84,6 +84,15 @@ const st_cli_row st_cli_submit_options[] = {
 
 #define SERVICE_ROW(field, option, value, about) \
     {option, 0, ST_CLI_STRING, offsetof(st_service_flags, field), value, about, 0, 0},
+#define NOTEBOOK(field, option, value, about) SERVICE_ROW(field, option, value, about)
+const st_cli_row st_cli_notebook_options[] = {
+    NOTEBOOK(local, "local", "PORT", "port of this machine; 0 is any that is free (default: 8888)")
+        NOTEBOOK(port, "port", "PORT", "port that it listens on in its container (default: 8888)")
+            NOTEBOOK(idle, "idle", "DURATION", "time unused after which it ends (default: 1h)")
+                NOTEBOOK(start, "start", "DURATION", "time it has to come up (default: 10m)")
+                    COMMON_ROWS,
+    {0}};
+
 const st_cli_row st_cli_service_options[] = {ST_SERVICE_FLAGS(SERVICE_ROW) COMMON_ROWS, {0}};
 
 const st_cli_row st_cli_run_options[] = {COMMON_ROWS, WITH_ROW, {0}};

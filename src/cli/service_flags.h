@@ -34,9 +34,14 @@ typedef struct st_service_flags {
 #define X(field, option, value, about) const char *field;
     ST_SERVICE_FLAGS(X)
 #undef X
+    const char *local; /* of `notebook` */
     st_cli_format format;
 } st_service_flags;
 
 extern const st_cli_row st_cli_service_options[];
+
+/* services.c: what flags and file say, of the service on top, of its job under "job"; *ret is the caller's. */
+int st_service_doc(const st_service_flags *f, int ncommand, char **command, json_t **ret,
+                   st_err *err);
 
 #endif

@@ -32,9 +32,8 @@ static json_t *value_of(const char *text)
                                                                    : json_string(text);
 }
 
-/* What flags and file say: of the service on top, of its job under "job". */
-static int document(const st_service_flags *f, int ncommand, char **command, json_t **ret,
-                    st_err *err)
+int st_service_doc(const st_service_flags *f, int ncommand, char **command, json_t **ret,
+                   st_err *err)
 {
     json_t *doc = NULL, *job;
     int r = f->job.dry_run
@@ -102,7 +101,7 @@ static int service_create(st_cli *cli, int argc, char **argv, st_err *err)
     int n, r = st_cli_read(argc, argv, st_cli_service_options, &f, 1, INT32_MAX, &n, err);
 
     if (r == 0)
-        r = document(&f, n - 1, argv + 2, &doc, err);
+        r = st_service_doc(&f, n - 1, argv + 2, &doc, err);
     if (r < 0)
         return r;
     json_object_set_new(doc, "name", json_string(argv[1]));
@@ -127,7 +126,7 @@ static int service_set(st_cli *cli, int argc, char **argv, st_err *err)
     int n, r = st_cli_read(argc, argv, st_cli_service_options, &f, 1, INT32_MAX, &n, err);
 
     if (r == 0)
-        r = document(&f, n - 1, argv + 2, &doc, err);
+        r = st_service_doc(&f, n - 1, argv + 2, &doc, err);
     if (r < 0)
         return r;
     job = json_object_get(doc, "job");

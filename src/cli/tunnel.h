@@ -21,4 +21,17 @@ void st_tunnel_close(st_client *client, const st_tunnel *t);
 /* Whether it is still open; what cannot be asked is taken for open. */
 bool st_tunnel_lives(st_client *client, const st_tunnel *t);
 
+/* forward.c: leads a port of this machine, on its loopback address, to a port of a task, until a signal or the job's end. */
+typedef struct st_forward_to {
+    st_cli *cli;
+    st_client *client;
+    const char *job;
+    int64_t task, local, port; /* local 0: any that is free */
+    /* It is open: says so. */
+    void (*tell)(const struct st_forward_to *to, int local, int task, const char *job);
+    const void *ctx;
+} st_forward_to;
+
+int st_forward(const st_forward_to *to, st_err *err);
+
 #endif

@@ -72,6 +72,14 @@ const st_cli_verb st_cli_verbs[] = {
      "the node's agent to 127.0.0.1 in the task's own network, and nowhere else.\n",
      .fn = st_cli_forward, .options = st_cli_forward_options,
      .example = "  stint forward jdgq378mt 8888\n  stint forward jdgq378mt 9000:8888\n"},
+    {"notebook", "Start a notebook and lead a port of this machine to it",
+     "[OPTION...] [-- COMMAND [ARG...]]",
+     "The notebook is a service with one replica, called notebook or what --name says. Without a\n"
+     "command it is Jupyter of the image. The address that is printed works until Ctrl-C; the\n"
+     "notebook goes on until nobody has used it for --idle, and the same command leads to it "
+     "again.\n",
+     .fn = st_cli_notebook, .options = st_cli_notebook_options,
+     .example = "  stint notebook --image torch --level mps --share 0.25 --idle 2h\n"},
     {"wait", "Wait until jobs and arrays have ended", "[OPTION...] ID...",
      "Exits with the status of the first of them, in this order, that did not end well: its own,\n"
      "124 at the time limit, 130 when it was cancelled. Of an array it is 0 when all jobs are "
