@@ -102,7 +102,8 @@ static void scale(const st_svc_spec *spec, int wanted, int64_t now_ms, st_svc_me
 static void set_target(const st_svc_spec *spec, const st_svc_figures *figures, int ready,
                        int64_t now_ms, st_svc_memory *m)
 {
-    if (m->busy_ms == 0 || figures->requests > 0)
+    /* Where none is ready nobody could have used it. */
+    if (m->busy_ms == 0 || figures->requests > 0 || (ready == 0 && !m->ended))
         m->busy_ms = now_ms;
     m->busy_ms = ST_MAX(m->busy_ms, ST_MIN(figures->last_ms, now_ms));
     if (spec->idle_ms > 0 && now_ms - m->busy_ms >= spec->idle_ms)

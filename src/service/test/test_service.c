@@ -397,6 +397,20 @@ static void test_ends_when_idle(void **state)
     rest(&w);
     assert_int_equal(w.n, 0);
     assert_true(w.memory.ended);
+    /* One that takes long to come up is not idle. */
+    w = (world){.spec = usual, .now = S(1000)};
+    w.spec.idle_ms = S(60);
+    rest(&w);
+    w.now += S(500);
+    rest(&w);
+    assert_int_equal(w.n, 2);
+    set(&w, 1, ST_SVC_READY);
+    set(&w, 2, ST_SVC_READY);
+    rest(&w);
+    assert_int_equal(w.n, 2);
+    w.now += S(60);
+    rest(&w);
+    assert_int_equal(w.n, 0);
     /* A moment that is still to come is none. */
     w = with(1);
     w.spec.idle_ms = S(60);
