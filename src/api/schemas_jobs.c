@@ -43,10 +43,9 @@ const st_schema st_schemas_jobs[] = {
      "\"string\"}, \"command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}, "
      "\"script\": {\"type\": \"string\"}, \"env\": {\"type\": \"object\", \"properties\": "
      "{}, \"additionalProperties\": true, \"description\": \"in answers the values are "
-     "null for all but the job's user\"}, \"secrets\": {\"type\": \"object\", "
-     "\"properties\": {}, \"additionalProperties\": true, \"description\": \"NAME: SECRET "
-     "puts the secret into /run/stint/secrets/NAME; NAME: {secret: SECRET, as: env} also "
-     "into a variable\"}, \"image\": {\"type\": \"string\"}, \"workdir\": {\"type\": "
+     "null for all but the job's user\"}, \"secrets\": {\"$ref\": "
+     "\"#/components/schemas/JobSecrets\"}, \"image\": {\"type\": \"string\"}, \"workdir\": "
+     "{\"type\": "
      "\"string\"}, \"network\": {\"type\": \"string\", \"enum\": [\"none\", \"host\", "
      "\"tenant\"]}, \"signal\": {\"type\": [\"string\", \"integer\"]}, \"notify_signal\": "
      "{\"type\": [\"string\", \"integer\"]}, \"booking\": {\"type\": \"string\", "
@@ -89,6 +88,10 @@ const st_schema st_schemas_jobs[] = {
                  "false}, {\"type\": \"array\", \"maxItems\": 64, \"items\": {}}], "
                  "\"description\": \"jobs or arrays "
                  "that must end before\"}"},
+    {"JobSecrets",
+     "{\"type\": \"object\", \"properties\": {}, \"additionalProperties\": true, "
+     "\"description\": \"NAME: SECRET puts the secret into /run/stint/secrets/NAME; NAME: "
+     "{secret: SECRET, as: env} also into a variable\"}"},
     {"JobSim", "{\"type\": \"object\", \"properties\": {\"run\": {\"type\": [\"string\", "
                "\"integer\"], \"description\": \"90s, 1h30m, or seconds\"}, \"exit\": {\"type\": "
                "\"integer\"}, \"save\": {\"type\": [\"string\", \"integer\"], \"description\": "
