@@ -316,8 +316,7 @@ static void io_job(codec *c, const st_core *core, st_job *j)
     }
     if (c->format >= 24)
         st_save_flow(c, core, j);
-    if (c->format >= 23)
-        st_save_pick(c, core->fleet, j);
+    st_save_pick(c, core->fleet, j);
     c->bad |= j->class == ST_CLASS_BOOKED && j->booking == 0;
     c->bad |= (j->state == ST_JOB_STOPPING && !j->stopping) ||
               (j->stopping && j->state != ST_JOB_STOPPING && j->state != ST_JOB_PAUSED);

@@ -88,7 +88,8 @@ void st_save_incidents(codec *c, st_core *core)
 /* Which nodes it allows: its number, under which others are remembered, and the text. */
 void st_save_pick(codec *c, st_fleet *fleet, st_job *j)
 {
-    io_u64(c, &j->shape.nodes);
+    if (c->format >= 23)
+        io_u64(c, &j->shape.nodes);
     if (j->shape.nodes == 0)
         return;
     const char *text = c->out ? st_fleet_picked_text(fleet, j->shape.nodes) : NULL;
