@@ -12,7 +12,7 @@
 #include "model/tree.h"
 #include "spec/spec.h"
 
-#define KEYS_MAX 64
+#define KEYS_MAX 128
 
 bool st_field_name_ok(const char *name)
 {

@@ -6,7 +6,7 @@
 
 #include "stintd/stintd.h"
 
-#define ST_RELOAD_KEYS 64
+#define ST_RELOAD_KEYS 128
 
 /* Keys of the table, which live as long as the program. */
 typedef struct st_reloaded {
