@@ -17,7 +17,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
-from harness import Client, Stintd, check, main, sanitized  # noqa: E402
+from harness import Client, Stintd, check, main, sanitized, token  # noqa: E402
 from node import Node  # noqa: E402
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
@@ -146,12 +146,17 @@ def in_a_browser(program):
         with open(os.path.join(stintd.dir, "data", "tokens")) as f:
             tokens = {row.split()[0]: row.split()[3] for row in f if row.strip()}
         hosts = neighbours(stintd, tokens)
-        env = dict(os.environ, STINT_NPM=folder, CHROMIUM=shutil.which("chromium"))
+        for role in ("admin", "viewer", "auditor"):
+            tokens[role] = token(stintd.owner, "vision", role, role)["token"]
+        shots = os.path.join(os.path.dirname(os.path.abspath(program)), "meson-logs", "console")
+        os.makedirs(shots, exist_ok=True)
+        env = dict(os.environ, SHOTS=os.environ.get("SHOTS", shots), STINT_NPM=folder, CHROMIUM=shutil.which("chromium"))
         script = os.path.join(SOURCE, "tests", "console", "pages.mjs")
         done = subprocess.run(["node", script, f"http://127.0.0.1:{stintd.port}",
-                               json.dumps({"owner": tokens["root"], "member": tokens["ada"], "other": tokens["grace"],
+                               json.dumps({**{role: tokens[role] for role in ("admin", "viewer", "auditor")},
+                                           "owner": tokens["root"], "member": tokens["ada"], "other": tokens["grace"],
                                            "measured": next(iter(hosts[0].tasks))})],
-                              env=env, capture_output=True, text=True, timeout=400)
+                              env=env, capture_output=True, text=True, timeout=600)
         check(done.returncode == 0, "%s", (done.stdout + done.stderr)[-3000:])
         print(done.stdout.strip())
     finally:

@@ -126,7 +126,7 @@ def questions(w):
             "/v1/pools", "/v1/pools/main", "/v1/pools/none", "/v1/nodes", "/v1/nodes/n00",
             "/v1/bookings", "/v1/bookings?all=true", "/v1/bookings?account=" + w.b, "/v1/bookings?account=" + w.parent,
             "/v1/calendar?from=2027-01-01&to=2027-12-31", "/v1/calendar?from=2027-01-01&account=" + w.b,
-            "/v1/devices", "/v1/devices/accounts", "/v1/counts", "/v1/counts?account=" + w.b, "/v1/counts?account=" + w.parent,
+            "/v1/devices", "/v1/devices/accounts", "/v1/counts?by=account", "/v1/counts?by=user", "/v1/counts?by=name", "/v1/counts", "/v1/counts?account=" + w.b, "/v1/counts?account=" + w.parent,
             "/v1/counts?account=none", "/v1/jobs?fields=id,state,placement", "/v1/jobs?fields=secret",
             "/v1/nodes/none", "/v1/audit?what=job", "/v1/audit?what=account", "/v1/audit?limit=2&what=token",
             "/v1/audit?cursor=a00000000",

@@ -95,10 +95,10 @@ function Proof({ period }: { period: string }) {
 export function BillPage() {
   const period = route.value.query.get("period") ?? "open", by = route.value.query.get("by") ?? "user";
   const bill = useGet<Bill>(`/v1/bills/${encodeURIComponent(period)}`, false);
-  const past = useGet<{ bills: { period: string }[] }>("/v1/bills", false);
+  const past = useGet<{ months: { period: string }[] }>("/v1/bills", false);
   const use = useGet<{ rows: { key: string; gpu_hours: number; jobs: number; cost: string }[] }>(`/v1/bills/${encodeURIComponent(period)}/usage?by=${by}`, false);
   const forecast = useGet<Forecast>(period === "open" ? "/v1/bills/open/forecast" : null, false), at = Number(route.value.query.get("line") ?? "-1");
-  const months = [...new Set((past.value?.bills ?? []).map((b) => b.period))];
+  const months = [...new Set((past.value?.months ?? []).map((b) => b.period))];
   return (
     <>
       <header class="title">
@@ -108,6 +108,8 @@ export function BillPage() {
           <option value="open">this month so far</option>{months.map((m) => <option key={m} value={m}>{m}</option>)}
         </select></label>
         <a class="button" href={`/v1/bills/${encodeURIComponent(period)}?format=html`} target="_blank" rel="noreferrer">Print</a>
+        <a class="button" href={`/v1/bills/${encodeURIComponent(period)}?format=csv`} download>CSV</a>
+        <a class="button" href={`/v1/bills/${encodeURIComponent(period)}?format=focus`} download>FOCUS</a>
         <a class="button" href={`/v1/bills/${encodeURIComponent(period)}?format=file`} download>Proof</a>
       </header>
       <Loaded data={bill}>{(b) => (
@@ -130,7 +132,7 @@ export function BillPage() {
             )}
           </Card>
           {b.lines[at] && <Entries period={period} line={b.lines[at]} />}
-          <Card title="Who used it" wide more={<label>By <select value={by} onChange={(e) => refine({ by: e.currentTarget.value })}>{["user", "job", "account", "cost-center"].map((w) => <option key={w} value={w}>{w}</option>)}</select></label>}>
+          <Card title="Who used it" wide more={<label>By <select value={by} onChange={(e) => refine({ by: e.currentTarget.value })}>{["user", "job", "name", "label", "account", "cost-center", "gpu", "day"].map((w) => <option key={w} value={w}>{w}</option>)}</select></label>}>
             <Loaded data={use}>{(u) => (
               <table>
                 <thead><tr><th>{by}</th><th class="n">GPU-hours</th><th class="n">Jobs</th><th class="n">Cost</th></tr></thead>

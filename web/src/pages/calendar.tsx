@@ -168,7 +168,8 @@ function Week({ from, list, onDraft, onPick }: { from: Date; list: Booking[]; on
 
 export function Calendar() {
   const from = monday(route.value.query.get("week")), to = new Date(from.getFullYear(), from.getMonth(), from.getDate() + 7);
-  const account = route.value.query.get("account") ?? "";
+  const account = route.value.query.get("account") ?? "", pool = route.value.query.get("pool") ?? "";
+  const pools = useGet<{ pools: { name: string }[] }>("/v1/pools", false);
   const accounts = useGet<{ accounts: { name: string }[] }>("/v1/accounts", false);
   const data = useGet<{ bookings: Booking[] }>(url("/v1/calendar", { from: date(from), to: date(to), zone, account: account || undefined }));
   const [draft, setDraft] = useState<Draft>(), [pick, setPick] = useState<Booking>(), [asking, setAsking] = useState(false);
@@ -184,10 +185,13 @@ export function Calendar() {
         <button type="button" onClick={() => go(1)} aria-label="Week after">›</button>
         <span class="grow" />
         <label>Account <select value={account} onChange={(e) => refine({ account: e.currentTarget.value })}><option value="">all</option>{accounts.value?.accounts.map((a) => <option key={a.name}>{a.name}</option>)}</select></label>
+        <label>Pool <select value={pool} onChange={(e) => refine({ pool: e.currentTarget.value })}><option value="">all</option>{pools.value?.pools.map((p) => <option key={p.name}>{p.name}</option>)}</select></label>
         {mayChange() && <button type="button" class="main" onClick={() => setDraft({ from: `${date(tomorrow)}T09:00`, to: `${date(tomorrow)}T17:00` })}>Book…</button>}
       </header>
       {draft && <div class="cards above"><Book draft={draft} done={() => { setDraft(undefined); data.again(); }} /></div>}
-      <Loaded data={data} rows={8}>{(d) => (
+      <Loaded data={data} rows={8}>{(all) => {
+        const d = { bookings: all.bookings.filter((b) => !pool || b.pool === null || b.pool === pool) }; // without a pool it may be in any
+        return (
         <>
           <Week from={from} list={d.bookings.filter((b) => !gone.includes(b.state))} onDraft={setDraft} onPick={setPick} />
           <p class="legend">Times are in {zone}. Drag over a day to book. What other organisations booked is not shown.</p>
@@ -202,7 +206,8 @@ export function Calendar() {
             )}
           </Card>
         </>
-      )}</Loaded>
+        );
+      }}</Loaded>
       {asking && pick && <Confirm ask={`Cancel the booking ${pick.name}, ${when(pick)}? ${Number(pick.cancel_fee ?? 0) > 0 ? `The fee is ${money(pick.cancel_fee, "")}. ` : ""}Its GPUs go to others.`} yes="Cancel the booking" onNo={() => setAsking(false)} onYes={async () => { await send("DELETE", `/v1/bookings/${pick.id}`); setAsking(false); setPick(undefined); data.again(); }} />}
     </>
   );

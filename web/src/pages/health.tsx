@@ -1,11 +1,14 @@
 // Which nodes, since when, why? What is out of service, and a node's tests and past.
 import { seg, who } from "../api";
+import { Over, since, type Plot } from "../chart";
 import { Incidents } from "../incidents";
 import { NextTest, NodeCard, STATES } from "../node";
 import { href, refine, route } from "../route";
 import type { Check, Node, Past, Trial } from "../types";
 import { Bar, Card, Empty, Loaded, number, ranges, span, State, Time } from "../ui";
 import { useGet } from "../use";
+
+const HEALTHY: Plot[] = [{ title: "GPUs", unit: "", lines: [{ figure: "gpus_healthy", name: "healthy" }, { figure: "gpus_held", name: "held by jobs" }] }];
 
 /* ---- how much is there ---- */
 
@@ -149,6 +152,7 @@ export function Health() {
               {at && !node && <Empty>There is no node {at}.</Empty>}
             </div>
             <div class="cards">
+              {!who.value?.account && !node && <Over title="Availability over time" query={{ since: since() }} plots={HEALTHY} none="Nothing is known of this time yet." />}
               {node && <Tests key={`t ${node.name}`} name={node.name} />}
               {node && <History key={`h ${node.name}`} name={node.name} />}
               <Incidents />

@@ -5,7 +5,7 @@ import { Over, WORK } from "../chart";
 import { href } from "../route";
 import { Reasons, start, Tryout } from "../start";
 import type { Job, Why } from "../types";
-import { Card, Confirm, Empty, gpus, Loaded, number, ranges, span, State, Time } from "../ui";
+import { Card, Confirm, Empty, gpus, Loaded, money, number, ranges, span, State, Time } from "../ui";
 import { useGet } from "../use";
 
 const OVER = ["done", "failed", "timeout", "cancelled"];
@@ -31,6 +31,46 @@ function WhyCard({ job }: { job: Job }) {
           location.hash = href(`jobs/${made!.id}`);
         }} />
       </Card>
+    </>
+  );
+}
+
+type Use = { cost: string; memory: { asked_mib?: number; peak_mib?: number }; gpu: { busy?: number | null; watts?: number | null }; suggestions: string[] };
+
+/** What it has cost so far, and what of the memory that it asked for it has used. */
+function UseCard({ job }: { job: Job }) {
+  const data = useGet<Use>(`/v1/jobs/${job.id}/use`), gib = (mib: number | undefined) => (mib === undefined ? "not known" : `${number(mib / 1024, 1)} GiB`);
+  return (
+    <Card title={OVER.includes(job.state) ? "What it cost and used" : "Cost and use so far"}>
+      <Loaded data={data}>{(u) => (
+        <>
+          <p class="big">{money(u.cost)}</p>
+          <dl>
+            <div><dt>GPUs busy</dt><dd>{u.gpu.busy === null || u.gpu.busy === undefined ? "not known" : `${number(u.gpu.busy * 100)} %`}</dd></div>
+            {u.memory.asked_mib !== undefined && <div><dt>GPU memory</dt><dd>asked {gib(u.memory.asked_mib)}, used {gib(u.memory.peak_mib)}</dd></div>}
+            {u.gpu.watts !== null && u.gpu.watts !== undefined && <div><dt>Power</dt><dd>{number(u.gpu.watts)} W per GPU</dd></div>}
+          </dl>
+          {u.suggestions.map((s) => <p key={s} class="hint">{s}</p>)}
+        </>
+      )}</Loaded>
+    </Card>
+  );
+}
+
+/** How long it waited, ran, and was off its devices in between, as one bar. */
+function Life({ job }: { job: Job }) {
+  const begin = Date.parse(job.submitted), end = job.ended ? Date.parse(job.ended) : Date.now(), start = job.started ? Date.parse(job.started) : end;
+  const ran = Math.min(end - start, (job.run_seconds ?? 0) * 1000), off = Math.max(0, end - start - ran);
+  const parts = [{ value: start - begin, kind: "unused", name: "waited" }, { value: ran, kind: "inside", name: "ran" }, { value: off, kind: "borrowed", name: job.state === "paused" || job.preemptions ? "was preempted or paused" : "was neither" }].filter((p) => p.value >= 1000);
+  if (parts.length === 0) return null;
+  const whole = parts.reduce((s, p) => s + p.value, 0);
+  let x = 0;
+  return (
+    <>
+      <svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" aria-label={parts.map((p) => `${p.name} ${span(p.value)}`).join(", ")}>
+        {parts.map((p) => { const at = x; x += (100 * p.value) / whole; return <rect key={p.kind} class={`bar-${p.kind}`} x={at} width={(100 * p.value) / whole} height="4" />; })}
+      </svg>
+      <p class="legend">{parts.map((p) => <span key={p.kind} class={`k-${p.kind}`}>{p.name} {span(p.value)} </span>)}</p>
     </>
   );
 }
@@ -106,6 +146,7 @@ export function JobPage({ id }: { id: string }) {
               </dl>
             </Card>
             <Card title="Time">
+              <Life job={job} />
               <dl>
                 <div><dt>Submitted</dt><dd><Time at={job.submitted} /></dd></div>
                 <div><dt>Started</dt><dd><Time at={job.started} /></dd></div>
@@ -122,6 +163,7 @@ export function JobPage({ id }: { id: string }) {
                 {job.placement.grants.length > 64 && <p class="legend">and {number(job.placement.grants.length - 64)} more nodes</p>}
               </Card>
             )}
+            {job.started && <UseCard job={job} />}
             {job.state === "pending" && <WhyCard job={job} />}
             {job.started && <Over title="GPU, memory and power over time" query={{ of: "job", name: job.id, since: began(job.started), until: job.ended ? `${job.ended.slice(0, 19)}Z` : undefined }} plots={WORK} spans={false}
               none={OVER.includes(job.state) ? "Nobody measured its GPUs, or that was too long ago." : "Nobody has measured its GPUs yet. Agents say every half minute what jobs use; simulated nodes measure nothing."} />}
