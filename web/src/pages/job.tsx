@@ -23,14 +23,14 @@ function WhyCard({ job }: { job: Job }) {
           </>
         )}</Loaded>
       </Card>
-      <Card title="What would help" wide>
+      {may && <Card title="What would help" wide>
         <p class="legend">Move a slider: the scheduler says when the job would start. Nothing is submitted.</p>
-        <Tryout key={job.id} spec={{ ...job.spec, account: job.account }} instead={!may ? undefined : async (changed) => {
+        <Tryout key={job.id} spec={{ ...job.spec, account: job.account }} instead={async (changed) => {
           const made = await send<{ id: string }>("POST", "/v1/jobs", changed);
           await send("DELETE", `/v1/jobs/${job.id}`);
           location.hash = href(`jobs/${made!.id}`);
         }} />
-      </Card>
+      </Card>}
     </>
   );
 }
