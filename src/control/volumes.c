@@ -92,7 +92,8 @@ static int charge(st_tx *tx, const st_cmd_volume *c, const st_volume *before,
 {
     st_allowance *al = tx->ctl->allowance;
     const char *account = c->volume.account, *reader = c->who.account;
-    int64_t more = ((after ? after->size_mib : 0) - (before ? before->size_mib : 0)) << 20;
+    int64_t more =
+        ((after ? after->size_mib : 0) - (before ? before->size_mib : 0)) * (INT64_C(1) << 20);
     int r = 0;
 
     if (after && !before)

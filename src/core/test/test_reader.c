@@ -85,11 +85,11 @@ static void test_no_names(void **state)
 }
 
 /* Free room is everybody's to know: these count how many of the job's own tasks fit it. Or they are the job's own words:
- * how many it waits for, how often it is tried again, its array's throttle. */
+ * how many it waits for, how often it is tried again, its array's throttle, the nodes that it allows. */
 static bool counts_room(st_why code)
 {
     if (code == ST_WHY_AFTER || code == ST_WHY_NEVER || code == ST_WHY_THROTTLE ||
-        code == ST_WHY_RETRY)
+        code == ST_WHY_RETRY || code == ST_WHY_NODES)
         return true;
     return code == ST_WHY_GPUS_BUSY || code == ST_WHY_FRAGMENTED || code == ST_WHY_TOPOLOGY ||
            code == ST_WHY_CPU || code == ST_WHY_RAM || code == ST_WHY_NODES_DOWN ||
