@@ -86,7 +86,7 @@ export function Fleet() {
               <>
                 {hits.length === 0 && <Empty>No node matches.</Empty>}
                 <table hidden={hits.length === 0}>
-                  <thead><tr><th>Node</th><th>State</th><th>Type</th><th class="n">Free</th><th class="n">GPUs</th><th>Pool</th><th>Rack</th>{said && <th>{BY.find((b) => b.by === by)?.name}</th>}</tr></thead>
+                  <thead><tr><th>Node</th><th>State</th><th>Type</th><th class="n">Free</th><th class="n">GPUs</th><th>Pool</th><th>Rack</th>{said && <th>{by.charAt(0).toUpperCase() + by.slice(1)}</th>}</tr></thead>
                   <tbody>{hits.slice(0, 200).map((n) => <tr key={n.name} class={n.name === at ? "at" : ""}><td><a href={href("fleet", { node: n.name, find, state: only, by, group })}>{n.name}</a></td><td><State of={n.state} /></td><td>{n.type}</td><td class="n">{n.gpus_free ?? "–"}</td><td class="n">{n.gpus}</td><td>{n.pool}</td><td>{n.rack ?? "–"}</td>{said && <td>{said.get(n.name) || "–"}</td>}</tr>)}</tbody>
                 </table>
                 {hits.length > 200 && <p class="legend">{number(hits.length - 200)} more; type a name to find one.</p>}
