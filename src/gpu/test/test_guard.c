@@ -124,7 +124,7 @@ static void free_door(door *d)
     free(d);
 }
 
-static const st_gpu_limits soon = {.read_ms = 50, .change_ms = 50};
+static const st_gpu_limits soon = {.read_ms = 500, .change_ms = 500};
 static const st_gpu_limits late = {.read_ms = 60000, .change_ms = 60000};
 
 static void what_goes_through_is_the_driver_s(void **state)
@@ -212,7 +212,7 @@ static void a_driver_may_hang_for_good(void **state)
     st_gpu_free(g);
     assert_int_equal(d->freed, 1);
     set(d, false);
-    wait_until(d, 2, 2);
+    wait_until(d, 1, 2); /* what it was given up for may never have begun */
     free_door(d);
 }
 
