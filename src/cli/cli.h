@@ -165,6 +165,9 @@ extern const st_cli_row st_cli_notebook_options[];
 int st_cli_read(int argc, char **argv, const st_cli_row *rows, void *into, int min, int max,
                 int *ret_operands, st_err *err);
 
+/* Where the first operand stands that is not behind "--"; 0: there is none, or an option before it is wrong. */
+int st_cli_operand(int argc, char **argv, const st_cli_row *rows);
+
 /* What `stint help VERB` prints about the options and the example. */
 void st_cli_print_options(FILE *out, const st_cli_row *rows);
 

@@ -106,7 +106,9 @@ void st_job_where(const json_t *job, st_strbuf *out)
 
     json_array_foreach(st_view_at(job, "placement.grants"), i, grant)
     {
-        st_strbuf_addf(out, "%s%s:", sep, st_view_text(grant, "node"));
+        st_strbuf_addf(out, "%s%s", sep, st_view_text(grant, "node"));
+        if (json_array_size(json_object_get(grant, "gpus")) > 0)
+            st_strbuf_addc(out, ':');
         add_devices(json_object_get(grant, "gpus"), out);
         if (st_view_at(grant, "mig_start"))
             st_strbuf_addf(out, "@%lld",

@@ -160,6 +160,28 @@ int st_cli_read(int argc, char **argv, const st_cli_row *rows, void *into, int m
     return st_cli_options(argc, argv, opts, min, max, ret_operands ? ret_operands : &operands, err);
 }
 
+int st_cli_operand(int argc, char **argv, const st_cli_row *rows)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        const char *arg = argv[i];
+        bool is_long = arg[0] == '-' && arg[1] == '-';
+        size_t len = is_long ? strcspn(arg, "=") : 2;
+        const st_cli_row *row = rows;
+
+        if (arg[0] != '-' || arg[1] == '\0')
+            return i;
+        while (row->name &&
+               (is_long ? strlen(row->name) != len - 2 || strncmp(row->name, arg + 2, len - 2) != 0
+                        : row->letter != arg[1]))
+            row++;
+        if (!row->name)
+            return 0;
+        if (row->kind != ST_CLI_FLAG && arg[len] == '\0')
+            i++;
+    }
+    return 0;
+}
+
 static int row_width(const st_cli_row *r)
 {
     return (int)(strlen(r->name) + (r->value ? strlen(r->value) + 1 : 0));

@@ -1,11 +1,13 @@
 /*
- * `stint submit` and `stint run`: sends a job, or many, and stays with it if asked to.
+ * `stint submit` and `stint run`: sends a job, or many, and stays with it if asked to. A job is what the options say, a file of them,
+ * or a script of this machine with its options in it (cli/script.h).
  */
 #include <string.h>
 
 #include "base/mem.h"
 #include "cli/job_doc.h"
 #include "cli/jobs.h"
+#include "cli/script.h"
 #include "cli/volume.h"
 #include "cli/with.h"
 
@@ -230,28 +232,61 @@ static int bring(st_cli *cli, st_client *client, const st_job_flags *f, json_t *
     return r;
 }
 
+/* The script's options, then those before its name; what stands behind its name is for the script. */
+static int read_script(st_cli *cli, int argc, char **argv, int at, const st_cli_row *options,
+                       st_job_flags *f, st_script *script, json_t **ret, st_err *err)
+{
+    const char *path = argv[at];
+    int r = st_script_read(path, argv[0], argc - at - 1, argv + at + 1, cli->errors, script, err);
+
+    if (r == 0)
+        r = st_script_options(script, path, options, f, err);
+    if (r == 0)
+        r = st_cli_read(at, argv, options, f, 0, 0, NULL, err);
+    if (r == 0 && f->file)
+        r = st_fail(err, ST_EINVAL, "give a script or a file of the job (-f), not both");
+    if (r == 0 && !f->name)
+        f->name = script->name;
+    if (r == 0)
+        r = st_job_doc(f, 0, NULL, ret, err);
+    if (r == 0)
+        json_object_set_new(*ret, "script", json_string(script->text));
+    return r;
+}
+
+static int read_job(st_cli *cli, int argc, char **argv, const st_cli_row *options, st_job_flags *f,
+                    st_script *script, json_t **ret, st_err *err)
+{
+    int n, r, at = st_cli_operand(argc, argv, options);
+
+    if (at > 0 && st_script_is(argv[at]))
+        return read_script(cli, argc, argv, at, options, f, script, ret, err);
+    r = st_cli_read(argc, argv, options, f, 0, INT32_MAX, &n, err);
+    return r < 0 ? r : st_job_doc(f, n, argv + 1, ret, err);
+}
+
 static int submit(st_cli *cli, int argc, char **argv, const st_cli_row *options, bool follow,
                   st_err *err)
 {
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_script_done) st_script script = {0};
     st_job_flags f = {0};
     ST_CLEANUP(letter_done) letter l = {.flags = &f};
     json_t *doc = NULL;
     bool many;
-    int n, r = st_cli_read(argc, argv, options, &f, 0, INT32_MAX, &n, err);
+    int r = read_job(cli, argc, argv, options, &f, &script, &doc, err);
 
-    if (r == 0)
-        r = st_job_doc(&f, n, argv + 1, &doc, err);
     if (r < 0)
         return r;
     many = json_object_get(doc, "jobs") != NULL;
     if (f.print)
         print_doc(cli, doc);
     else if (!f.file && !has_work(doc))
-        r = st_fail(err, ST_EINVAL,
-                    "%s: what shall run? Give a command behind --, or a file with -f (see `stint "
-                    "%s --help`)",
-                    argv[0], argv[0]);
+        r = st_fail(
+            err, ST_EINVAL,
+            "%s: what shall run? Give a script, a command behind --, or a file with -f (see "
+            "`stint %s --help`)",
+            argv[0], argv[0]);
     else
         r = st_client_open(cli->errors, &client, err);
     if (r == 0 && f.folder && client)

@@ -12,6 +12,7 @@
 #include "base/num.h"
 #include "base/strbuf.h"
 #include "cli/job_doc.h"
+#include "cli/sbatch.h"
 #include "ledger/ledger.h"
 #include "model/policy.h"
 #include "share/divide.h"
@@ -94,6 +95,14 @@ static void fill_job(row_list *rows)
 }
 
 /* ---- the other tables -------------------------------------------------------------------------- */
+
+static void fill_sbatch(row_list *rows)
+{
+    const char *name, *about;
+
+    for (size_t i = 0; (name = st_sbatch_option(i, &about)); i++)
+        add(rows, name, NULL, about, NULL);
+}
 
 static void fill_states(row_list *rows)
 {
@@ -210,6 +219,7 @@ static void fill_policy(row_list *rows)
 
 static const topic topics[] = {
     {"job", "Keys of a job file (stint submit -f FILE)", fill_job},
+    {"sbatch", "Options of sbatch, and what a script's #SBATCH lines become", fill_sbatch},
     {"states", "States of a job", fill_states},
     {"preemption", "What happens to a job that is preempted (on_preempt)", fill_preempt},
     {"node-states", "States of a node", fill_nodes},

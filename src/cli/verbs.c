@@ -20,15 +20,19 @@ const st_cli_verb st_cli_verbs[] = {
     {"console", "Print a link that opens the console in a browser", "[--url URL]",
      "The link logs you in once, within five minutes, in a browser on stintd's machine.\n",
      .fn = st_cli_console, .options = st_cli_console_options, .example = "  stint console\n"},
-    {"submit", "Submit a job", "[OPTION...] [-- COMMAND...]",
+    {"submit", "Submit a job", "[OPTION...] SCRIPT [ARGUMENT...] | -- COMMAND...",
      "Prints the job's id. If the connection breaks, stint sends the job again; stintd\n"
-     "accepts it once.\n",
+     "accepts it once. SCRIPT is a file of this machine that begins with #!. Its lines\n"
+     "#STINT OPTION... are options, and its #SBATCH lines are translated; options before\n"
+     "its name override them.\n",
      .fn = st_cli_submit, .options = st_cli_submit_options,
      .example = "  stint submit --name train --gpus 8 --tasks 4 --limit 12h -- python train.py\n"
                 "  stint submit -f job.yaml --priority high\n"
+                "  stint submit --gpus 4 train.sh --epochs 3\n"
                 "  stint submit --array 100%8 --gpus 1 -- ./sweep.sh\n"
                 "  stint submit --after-ok jdgq378mt --retries 3 -- python evaluate.py\n"},
-    {"run", "Submit a job and follow it until it ends", "[OPTION...] [-- COMMAND...]",
+    {"run", "Submit a job and follow it until it ends",
+     "[OPTION...] SCRIPT [ARGUMENT...] | -- COMMAND...",
      "Shows the job's states and the output of its first task. Exits with the job's status;\n"
      "124 at the time limit, 130 when it was cancelled. Ctrl-C asks, a second Ctrl-C cancels\n"
      "the job; Ctrl-\\ leaves it running.\n",

@@ -2,7 +2,8 @@
 """The commands of a page of the documentation, and whether they print what the page shows.
 
   doc_page.py script PAGE       the lines that begin with "$ " in blocks marked console, as a shell
-                                script that leaves the output of each in out.N
+                                script that leaves the output of each in out.N; lines behind one that begin
+                                with "> " belong to it
   doc_page.py check PAGE DIR    compares what the page shows below each command with DIR/out.N
 
 A line that is shown must begin a line of the output. Numbers, ids of jobs and widths of columns may
@@ -24,6 +25,8 @@ def commands(path):
                 inside = False
             elif inside and line.startswith("$ "):
                 found.append((line[2:], []))
+            elif inside and found and line.startswith("> ") and not found[-1][1]:
+                found[-1] = (found[-1][0] + "\n" + line[2:], [])
             elif inside and found:
                 found[-1][1].append(line)
     return found
@@ -40,7 +43,7 @@ def pattern(shown):
 
 def script(path):
     for n, (command, _) in enumerate(commands(path), 1):
-        quoted = command.replace("'", "'\\''")
+        quoted = command.split("\n")[0].replace("'", "'\\''")
         print(f"echo '{quoted}' >&3\n{{ {command}\n}} >out.{n} || exit 1")
 
 
