@@ -109,6 +109,15 @@ try 0 'pool secure changed' pool set secure --allow none --tasks-per-job 1024
 try 0 '"allow":\[\]' pool show secure -o json
 try 2 'none of host-image, host-network or rdma' pool set secure --allow everything
 try 2 'what shall change' pool set secure
+try 0 '^Levels  *whole, mig -> whole$' pool set secure --levels whole --dry-run
+grep -q '^pool secure is as it was$' "$tmp/out" || fail "a dry run does not say so: $(cat "$tmp/out")"
+try 0 '^Levels  *whole, mig' pool show secure
+try 0 'pool secure is so already' pool set secure --levels whole,mig
+try 0 '"after":{"name":"secure"' pool set secure --oversubscribe 3 --dry-run -o json
+try 2 'oversubscribe' pool set secure --oversubscribe 9 --dry-run
+try 4 'did you mean secure' pool set secrue --levels whole --dry-run
+try 0 '^Oversubscribe  *2 -> 3$' pool set secure --oversubscribe 3
+try 0 '^Oversubscribe  *3 -> 2$' pool set secure --oversubscribe 2
 try 4 'did you mean secure' pool set secrue --allow none
 try 0 'node big1 added' node add big1 --gpu h200 --gpus 4 --pool secure --rack r9 --block b9
 try 0 '"gpus":4' node show big1 -o json

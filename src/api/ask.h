@@ -58,6 +58,14 @@ int st_why_copy_json(st_question *q, st_core *copy, st_err *err);
 void st_api_try(st_api *api, st_call *call, const st_job_spec *spec, const char *estimate,
                 void (*drop)(void *owner), void *owner);
 
+/* whatif.c: the asker's own jobs that an effect of this kind is about, for whomever it happens (0: for anybody). */
+void st_trial_jobs_json(st_question *q, const st_core *core, const st_effects *fx,
+                        st_effect_kind kind, uint64_t other, const char *key);
+
+/* pools.c: what a change would make of a pool, told and not done; and the event of a change, of which a document says a part. */
+void st_api_pool_try(st_api *api, st_call *call);
+int st_api_pool_event(const st_doc *doc, const st_pool *now, st_event *ret, st_err *err);
+
 /* The caller's account in the core's tree. */
 int32_t st_question_root(const st_question *q, const st_core *core);
 /* An account of the caller's subtree by name; fails as if it were not there. */

@@ -40,115 +40,6 @@ void st_api_types_list(st_call *call, void *ctx)
     st_api_ask(ctx, call, fill_types, NULL, 0);
 }
 
-/* ---- pools --------------------------------------------------------------------------------- */
-
-/* 0 is a pool's word for an even part of its smallest node, so it is shown as none. */
-static void rules_json(const st_pool *pool, st_strbuf *out)
-{
-    const st_pool_rules rules = st_pool_rules_of(pool);
-    const char *sep = "", *unit;
-
-    st_out_raw(out, "allow", "[");
-    for (int p = 0; p < ST_ALLOW_COUNT; p++) {
-        if (!(rules.allow >> p & 1))
-            continue;
-        st_strbuf_addf(out, "%s\"%s\"", sep, st_allow_name((st_allow)p));
-        sep = ",";
-    }
-    st_strbuf_addc(out, ']');
-    st_out_text(out, "engine", rules.engine[0] ? rules.engine : "auto");
-    st_out_raw(out, "yields", "[");
-    sep = "";
-    for (int y = 0; y < ST_YIELD_COUNT; y++) {
-        if (rules.lacks >> y & 1)
-            continue;
-        st_strbuf_addf(out, "%s\"%s\"", sep, st_yield_name((st_yield)y));
-        sep = ",";
-    }
-    st_strbuf_addc(out, ']');
-#define X(field, key, kind, def, hi)                                                         \
-    unit = (kind) == ST_F_MIB ? key "_mib" : (kind) == ST_F_DURATION ? key "_seconds" : key; \
-    if (rules.field == 0)                                                                    \
-        st_out_raw(out, unit, "null");                                                       \
-    else if ((kind) == ST_F_MILLI || (kind) == ST_F_DURATION)                                \
-        st_out_milli(out, unit, rules.field);                                                \
-    else                                                                                     \
-        st_out_int(out, unit, rules.field);
-    ST_POOL_RULE_TABLE(X)
-#undef X
-}
-
-static void pool_json(const st_core *core, size_t p, st_strbuf *out)
-{
-    const st_fleet *fleet = st_core_fleet(core);
-    const st_pool *pool = &fleet->pools.v[p];
-    int64_t nodes = 0, gpus = 0, ready = 0;
-    const char *sep = "";
-
-    for (size_t i = 0; i < fleet->nodes.n; i++) {
-        const st_node *n = fleet->nodes.v[i];
-
-        if (n->pool != (int32_t)p || n->state == ST_NODE_REMOVED)
-            continue;
-        nodes++;
-        gpus += n->ndevs;
-        ready += n->state == ST_NODE_READY ? n->ndevs : 0;
-    }
-    st_strbuf_addc(out, '{');
-    st_out_text(out, "name", pool->name);
-    st_out_raw(out, "levels", "[");
-    for (int l = 0; l < ST_LEVEL_COUNT; l++) {
-        if (!(pool->levels >> l & 1))
-            continue;
-        st_strbuf_addf(out, "%s\"%s\"", sep, st_level_name((st_level)l));
-        sep = ",";
-    }
-    st_strbuf_addc(out, ']');
-    st_out_milli(out, "oversubscribe", pool->oversub_m);
-    rules_json(pool, out);
-    st_out_int(out, "nodes", nodes);
-    st_out_int(out, "gpus", gpus);
-    st_out_int(out, "gpus_ready", ready);
-    st_strbuf_addc(out, '}');
-}
-
-static int fill_pools(st_question *q, st_core *core, st_err *err)
-{
-    const st_fleet *fleet = st_core_fleet(core);
-    char text[ST_QUOTE_MAX];
-
-    for (size_t p = 0; q->name[0] && p < fleet->pools.n; p++) {
-        if (strcmp(fleet->pools.v[p].name, q->name) == 0) {
-            pool_json(core, p, &q->out);
-            snprintf(q->version, sizeof q->version, "%lld",
-                     (long long)st_tx_version(q->tx, "pool", q->name));
-            return 0;
-        }
-    }
-    if (q->name[0])
-        return st_fail(err, ST_ENOENT, "there is no pool %s", st_quote(text, q->name));
-    st_strbuf_add(&q->out, "{\"pools\":[");
-    for (size_t p = 0; p < fleet->pools.n; p++) {
-        if (!st_pool_there(&fleet->pools.v[p]))
-            continue;
-        if (q->out.s[q->out.n - 1] == '}')
-            st_strbuf_addc(&q->out, ',');
-        pool_json(core, p, &q->out);
-    }
-    st_strbuf_add(&q->out, "]}");
-    return 0;
-}
-
-void st_api_pools_list(st_call *call, void *ctx)
-{
-    st_api_ask(ctx, call, fill_pools, NULL, 0);
-}
-
-void st_api_pool_get(st_call *call, void *ctx)
-{
-    st_api_ask(ctx, call, fill_pools, st_call_param(call, "name"), 0);
-}
-
 /* ---- nodes --------------------------------------------------------------------------------- */
 
 static void place_json(const st_fleet *fleet, const st_node *n, st_topo level, st_strbuf *out)
@@ -454,37 +345,33 @@ void st_api_pool_make(st_call *call, void *ctx)
     change_post(c, r, &err);
 }
 
-/* What the change does not mention stays as it is. */
 static int run_pool(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     fleet_change *c = (fleet_change *)cmd;
     const st_fleet *fleet = st_core_fleet(st_tx_core(tx));
     int p = st_fleet_pool(fleet, c->target), r;
     char q[ST_QUOTE_MAX];
-    st_pool_doc pool;
 
     if (p < 0)
         return st_fail(err, ST_ENOENT, "there is no pool %s", st_quote(q, c->target));
     r = st_api_condition_of(tx, c->call, "pool", c->target, c->target, err);
-    if (r < 0)
-        return r;
-    pool = (st_pool_doc){.levels = fleet->pools.v[p].levels,
-                         .oversub_m = fleet->pools.v[p].oversub_m,
-                         .rules = fleet->pools.v[p].rules};
-    r = st_spec_pool(c->doc, root_of(c->doc), &pool, err);
-    if (r < 0)
-        return r;
-    c->ev.event.u.pool.levels = pool.levels;
-    c->ev.event.u.pool.oversub_m = pool.oversub_m;
-    c->ev.event.u.pool.rules = pool.rules;
-    return c->resolve(tx, cmd, err);
+    if (r == 0)
+        r = st_api_pool_event(c->doc, &fleet->pools.v[p], &c->ev.event, err);
+    return r < 0 ? r : c->resolve(tx, cmd, err);
 }
 
 void st_api_pool_patch(st_call *call, void *ctx)
 {
-    fleet_change *c = change_new(call, ctx, "pool.change", 200);
+    fleet_change *c;
     st_err err = {0};
-    int r = st_call_doc(call, &c->doc, &err);
+    int r;
+
+    if (st_call_query_bool(call, "dry_run", false)) {
+        st_api_pool_try(ctx, call);
+        return;
+    }
+    c = change_new(call, ctx, "pool.change", 200);
+    r = st_call_doc(call, &c->doc, &err);
 
     strncpy(c->target, st_call_param(call, "name"), ST_NAME_MAX + 1);
     if (r == 0)

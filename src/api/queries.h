@@ -144,6 +144,10 @@ static const st_query_row node_query[] = {
     {0},
 };
 static const st_query_row pool_query[] = {
+    {.name = "dry_run",
+     .type = ST_QUERY_BOOL,
+     .about = "change nothing; show the pool before and after, and the jobs that would start "
+              "or have to leave"},
     {.name = "force",
      .type = ST_QUERY_BOOL,
      .about = "although bookings lose their place there; they are degraded until another is free"},

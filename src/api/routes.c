@@ -399,7 +399,7 @@ static const st_route routes[] = {
           "PoolSpec", "NameRef", 201),
     ASK("/v1/pools/{name}", ST_MAY_SEE, st_api_pool_get, "getPool", "Show one pool", NULL, "Pool"),
     {"PATCH", "/v1/pools/{name}", ST_MAY_OWNER, ST_ROUTE_IF_MATCH, st_api_pool_patch, "changePool",
-     "Change a pool; what you do not mention stays", pool_query, "PoolChange", "NameRef", 200},
+     "Change a pool; what you do not mention stays", pool_query, "PoolChange", "PoolChanged", 200},
     ASK("/v1/devices", ST_MAY_SEE, st_api_devices, "mapDevices",
         "Map all devices, one letter each: what your jobs have there", NULL, "DeviceMap"),
     ASK("/v1/devices/accounts", ST_MAY_SEE, st_api_devices_accounts, "mapAccounts",

@@ -50,6 +50,17 @@ const st_schema st_schemas_fleet[] = {
              "\"oversubscribe\": {\"type\": \"number\"}, \"nodes\": {\"type\": "
              "\"integer\"}, \"gpus\": {\"type\": \"integer\"}, \"gpus_ready\": {\"type\": "
              "\"integer\"}}, \"required\": [\"name\"]}"},
+    {"PoolChanged",
+     "{\"type\": \"object\", \"description\": \"with dry_run also what it would be\", "
+     "\"properties\": {\"name\": {\"type\": \"string\"}, "
+     "\"before\": {\"$ref\": \"#/components/schemas/Pool\"}, "
+     "\"after\": {\"$ref\": \"#/components/schemas/Pool\"}, "
+     "\"starts\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}, \"description\": "
+     "\"jobs that would start at once\"}, "
+     "\"displaces\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}, \"description\": "
+     "\"jobs that would have to leave\"}, "
+     "\"bookings_degraded\": {\"type\": \"integer\", \"description\": \"bookings that would lose "
+     "their place\"}}, \"required\": [\"name\"]}"},
     {"PoolList", "{\"type\": \"object\", \"properties\": {\"pools\": {\"type\": \"array\", "
                  "\"items\": {\"$ref\": \"#/components/schemas/Pool\"}}}, \"required\": "
                  "[\"pools\"]}"},

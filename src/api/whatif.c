@@ -125,9 +125,8 @@ static int make_copy(const trial *t, st_core **ret, st_effects *fx, st_err *err)
     return r;
 }
 
-/* The asker's own jobs that an effect of this kind is about, for whomever it happens (0: for anybody). */
-static void jobs_json(st_question *q, const st_core *core, const st_effects *fx,
-                      st_effect_kind kind, uint64_t other, const char *key)
+void st_trial_jobs_json(st_question *q, const st_core *core, const st_effects *fx,
+                        st_effect_kind kind, uint64_t other, const char *key)
 {
     const st_tree *tree = st_core_tree(core);
     int32_t root = st_question_root(q, core);
@@ -201,7 +200,7 @@ static int variant_json(st_question *q, const trial *t, const variant *v, st_err
     if (r == 0 && t->estimate)
         st_out_text(&q->out, "estimate", t->estimate);
     if (r == 0 && !t->dry)
-        jobs_json(q, copy, &fx, ST_FX_NOTIFY, TRIAL_ID, "displaces");
+        st_trial_jobs_json(q, copy, &fx, ST_FX_NOTIFY, TRIAL_ID, "displaces");
     st_effects_done(&fx);
     st_core_free(copy);
     return r;
@@ -241,8 +240,8 @@ static int accounts_json(st_question *q, const trial *t, st_err *err)
 
     if (r == 0) {
         st_out_raw(&q->out, "accounts", "{");
-        jobs_json(q, copy, &fx, ST_FX_START, 0, "starts");
-        jobs_json(q, copy, &fx, ST_FX_NOTIFY, 0, "displaces");
+        st_trial_jobs_json(q, copy, &fx, ST_FX_START, 0, "starts");
+        st_trial_jobs_json(q, copy, &fx, ST_FX_NOTIFY, 0, "displaces");
         st_strbuf_addc(&q->out, '}');
     }
     st_effects_done(&fx);

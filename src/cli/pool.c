@@ -6,9 +6,11 @@
 #include "cli/admin_doc.h"
 #include "cli/view.h"
 
+#define JOBS_SHOWN 8 /* of those that a change is about */
+
 typedef struct pool_flags {
     st_cli_format format;
-    bool watch, force;
+    bool watch, force, dry_run;
     const char *levels, *oversubscribe, *engine;
     const char *tasks_per_job, *tasks_per_node, *cpu_per_gpu, *ram_per_gpu, *cpu_per_task,
         *ram_per_cpu, *booking_horizon, *booking_share;
@@ -70,6 +72,10 @@ static const st_cli_row set_options[] = {
     POOL_ROWS,
     {"force", 'f', ST_CLI_FLAG, offsetof(pool_flags, force), NULL,
      "although bookings lose their place there", 0, 0},
+    {"dry-run", 0, ST_CLI_FLAG, offsetof(pool_flags, dry_run), NULL,
+     "show what would change, and for which jobs; change nothing", 0, 0},
+    {"output", 'o', ST_CLI_OUTPUT, offsetof(pool_flags, format), "table|json",
+     "output format (default: table)", 0, 0},
     {0},
 };
 
@@ -191,12 +197,78 @@ int st_cli_pool_add(st_cli *cli, int argc, char **argv, st_err *err)
         ST_CLI_TABLE, st_strbuf_str(&said), err);
 }
 
+/* Of the facts of a pool those that differ. False: none does. */
+static bool say_changes(FILE *out, const json_t *before, const json_t *after)
+{
+    bool any = false;
+
+    for (const st_view_column *c = pool_facts; c->heading; c++) {
+        ST_CLEANUP(st_strbuf_done) st_strbuf was = {0}, is = {0};
+
+        st_view_cell(before, c, false, 0, &was);
+        st_view_cell(after, c, false, 0, &is);
+        if (strcmp(st_strbuf_str(&was), st_strbuf_str(&is)) == 0)
+            continue;
+        fprintf(out, "%-15s  %s -> %s\n", c->heading, st_strbuf_str(&was), st_strbuf_str(&is));
+        any = true;
+    }
+    return any;
+}
+
+static void say_jobs(FILE *out, const json_t *jobs, const char *what)
+{
+    size_t n = json_array_size(jobs);
+
+    if (n == 0)
+        return;
+    fprintf(out, "%zu job%s %s:", n, n == 1 ? "" : "s", what);
+    for (size_t i = 0; i < n && i < JOBS_SHOWN; i++)
+        fprintf(out, " %s", st_view_text(json_array_get(jobs, i), "job"));
+    fprintf(out, "%s\n", n > JOBS_SHOWN ? " ..." : "");
+}
+
+/* Asks what the change would do, and says so. *ret: whether anything would differ. */
+static int try_set(st_cli *cli, const pool_flags *f, const st_request *request, bool *ret,
+                   st_err *err)
+{
+    ST_CLEANUP(st_response_done) st_response response = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    st_request trial = *request;
+    json_t *doc;
+    int64_t bookings;
+    int r;
+
+    st_strbuf_addf(&path, "%s%sdry_run=true", request->path, f->force ? "&" : "?");
+    trial.path = st_strbuf_str(&path);
+    r = st_client_json(f->client, &trial, &doc, &response, err);
+    if (r < 0)
+        return r;
+    if (f->format == ST_CLI_JSON) {
+        if (f->dry_run)
+            st_view_raw(cli, &response);
+        *ret = !json_equal(st_view_at(doc, "before"), st_view_at(doc, "after"));
+    } else {
+        *ret = say_changes(cli->out, st_view_at(doc, "before"), st_view_at(doc, "after"));
+        say_jobs(cli->out, st_view_at(doc, "starts"), "would start at once");
+        say_jobs(cli->out, st_view_at(doc, "displaces"), "would have to leave");
+        bookings = st_view_milli(doc, "bookings_degraded") / 1000;
+        if (bookings > 0)
+            fprintf(cli->out, "%lld booking%s would lose their place\n", (long long)bookings,
+                    bookings == 1 ? "" : "s");
+    }
+    json_decref(doc);
+    return 0;
+}
+
+/* What it changes is shown first, and made only to the pool as it was then. */
 int st_cli_pool_set(st_cli *cli, int argc, char **argv, st_err *err)
 {
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
     ST_CLEANUP(st_body_done) st_body body = {0};
     ST_CLEANUP(st_strbuf_done) st_strbuf said = {0}, path = {0};
+    st_request request = {.method = "PATCH"};
     pool_flags f = {0};
+    bool differs = false;
     char tag[80];
     int r = begin(cli, argc, argv, set_options, 1, 1, &f, &client, err);
 
@@ -212,13 +284,21 @@ int st_cli_pool_set(st_cli *cli, int argc, char **argv, st_err *err)
         return st_admin_near(client, "pools", argv[1], r, err);
     if (f.force)
         st_strbuf_add(&path, "?force=true");
-    st_strbuf_addf(&said, "pool %s changed", argv[1]);
-    return st_admin_send(cli, client,
-                         &(st_request){.method = "PATCH",
-                                       .path = st_strbuf_str(&path),
-                                       .if_match = tag,
-                                       .body = st_body_end(&body)},
-                         ST_CLI_TABLE, st_strbuf_str(&said), err);
+    request.path = st_strbuf_str(&path);
+    request.if_match = tag;
+    request.body = st_body_end(&body);
+    r = try_set(cli, &f, &request, &differs, err);
+    if (r < 0)
+        return r;
+    st_strbuf_addf(&said, "pool %s %s", argv[1],
+                   !differs    ? "is so already"
+                   : f.dry_run ? "is as it was"
+                               : "changed");
+    if (differs && !f.dry_run)
+        return st_admin_send(cli, client, &request, f.format, st_strbuf_str(&said), err);
+    if (f.format == ST_CLI_TABLE)
+        fprintf(cli->out, "%s\n", st_strbuf_str(&said));
+    return 0;
 }
 
 const st_cli_verb st_cli_pool_verbs[] = {
@@ -232,9 +312,14 @@ const st_cli_verb st_cli_pool_verbs[] = {
      .example = "  stint pool add secure --levels whole,mig\n"
                 "  stint pool add lab --allow host-image --allow host-network\n"},
     {"set", "Change a pool", "[OPTION...] POOL",
-     "What you do not mention stays; --allow replaces all permissions.\n", .fn = st_cli_pool_set,
-     .options = set_options,
-     .example = "  stint pool set main --allow host-image --tasks-per-node 128\n"},
+     "What you do not mention stays; --allow replaces all permissions. What changes is shown, old "
+     "and\n"
+     "new, with the jobs that start or have to leave by it. A change is refused where a job that "
+     "runs\n"
+     "or waits would lose its place.\n",
+     .fn = st_cli_pool_set, .options = set_options,
+     .example = "  stint pool set main --levels whole,mig --dry-run\n"
+                "  stint pool set main --allow host-image --tasks-per-node 128\n"},
     {"remove", "Remove pools without nodes", "POOL...", .fn = st_cli_pool_remove,
      .example = "  stint pool remove lab\n"},
     {0},
