@@ -175,6 +175,8 @@ int st_notices_load(st_control *ctl, st_err *err)
     r = st_store_documents(ctl->store, "notice", load_notice, ctl, err);
     if (r >= 0)
         r = st_store_documents(ctl->store, "notice-out", load_row, ctl, err);
+    if (r >= 0)
+        r = st_notices_load_budgets(ctl, err);
     return r < 0 ? r : 0;
 }
 

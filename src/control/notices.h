@@ -11,6 +11,7 @@
  *                     notice-out  ACCOUNT/NAME NUMBER  a delivery
  *                     notice-log  ACCOUNT/NAME         what came of the last deliveries, the newest last
  *                     notice-soon bookings             those whose beginning was told
+ *                     notice-budget ACCOUNT            how many thresholds of its budget were told (notices_budget.c)
  *
  * Invariants:
  *  1 A notice has at most ST_NOTICE_WAITING deliveries, an organisation ST_NOTICE_ORG; what is more is counted, and the next

@@ -76,6 +76,8 @@ int st_notices_again(st_tx *tx, st_cmd *cmd, st_err *err)
     if (r == 0)
         r = st_tx_fault(
             tx, st_store_documents(tx->ctl->store, "notice-out", hand_row, tx->ctl, err), err);
+    if (r >= 0)
+        r = st_tx_fault(tx, st_notices_keep_budgets(tx, err), err);
     return r < 0 ? r : 0;
 }
 

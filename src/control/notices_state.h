@@ -28,8 +28,8 @@ typedef struct st_notice_row {
 /* Something that was told after a commit, on its way into a transaction. */
 typedef struct st_notice_late {
     st_notice_on on;
-    char *account, *title;
-    json_t *more; /* fields of the body */
+    char *account, *title; /* title NULL: nobody is told, it is only kept that it was */
+    json_t *more;          /* fields of the body */
 } st_notice_late;
 
 struct st_noticers {
@@ -64,5 +64,11 @@ st_noticer *st_notices_add(st_control *ctl, const char *key, const json_t *doc);
 int st_notices_tell(st_tx *tx, const st_telling *t, st_err *err);
 int st_notices_put(st_tx *tx, st_noticer *to, const st_telling *t, char ret_id[40], st_err *err);
 void st_notices_drop_row(st_notice_row *row);
+/* Whether anybody in the account or above it has one: most have none, and pay nothing. */
+bool st_notices_anybody(const st_control *ctl, int32_t account);
+
+/* notices_budget.c: what of budgets was told, behind the books; and that it is kept from now on. */
+int st_notices_load_budgets(st_control *ctl, st_err *err);
+int st_notices_keep_budgets(st_tx *tx, st_err *err);
 
 #endif

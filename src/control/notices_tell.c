@@ -224,8 +224,7 @@ static bool on_of(const st_effect *fx, st_notice_on *ret)
     }
 }
 
-/* Whether anybody in the account or above it has one: most have none, and pay nothing. */
-static bool anybody(const st_control *ctl, int32_t account)
+bool st_notices_anybody(const st_control *ctl, int32_t account)
 {
     const st_tree *tree = st_core_tree(ctl->core);
 
@@ -243,7 +242,7 @@ static int follow_job(st_tx *tx, const st_effect *fx, st_err *err)
     int r;
 
     if (!live || !on_of(fx, &t.on) ||
-        !anybody(tx->ctl, st_tree_find(st_core_tree(tx->ctl->core), live->account)))
+        !st_notices_anybody(tx->ctl, st_tree_find(st_core_tree(tx->ctl->core), live->account)))
         return 0;
     title_of(tx->ctl, live, fx, &title);
     t.account = live->account;
@@ -365,7 +364,7 @@ int st_notices_soon(st_tx *tx, st_cmd *cmd, st_err *err)
 
         if (b->job || b->from_ms <= tx->now || b->from_ms > tx->now + SOON_MS ||
             b->state < ST_BOOKING_CONFIRMED || b->state > ST_BOOKING_PREPARING ||
-            !anybody(ctl, b->account))
+            !st_notices_anybody(ctl, b->account))
             continue;
         snprintf(key, sizeof key, "%" PRIu64 " %" PRId64, b->id, b->from_ms);
         json_object_set_new(keep, key, json_true());
@@ -379,77 +378,4 @@ int st_notices_soon(st_tx *tx, st_cmd *cmd, st_err *err)
     json_decref(told);
     json_decref(keep);
     return r < 0 ? st_tx_fault(tx, r, err) : 0;
-}
-
-/* ---- what is told after its commit -------------------------------------------------------------------------------- */
-
-static int run_late(st_tx *tx, st_cmd *cmd, st_err *err)
-{
-    st_noticers *all = tx->ctl->notices;
-    int r = 0;
-
-    (void)cmd;
-    all->posted = false;
-    for (size_t i = 0; i < all->late.n; i++) {
-        st_notice_late *l = &all->late.v[i];
-        const st_telling t = {
-            .on = l->on, .account = l->account, .title = l->title, .more = l->more};
-
-        if (r == 0)
-            r = st_notices_tell(tx, &t, err);
-        free(l->account);
-        free(l->title);
-        json_decref(l->more);
-    }
-    st_vec_clear(&all->late);
-    return r;
-}
-
-static void done_late(st_cmd *cmd, const st_err *err)
-{
-    (void)err;
-    free(cmd);
-}
-
-static void money(const st_billing_options *billing, int64_t udollars, st_strbuf *out)
-{
-    char buf[ST_FMT_MAX];
-
-    st_strbuf_addf(out, "%s %s", st_fmt_milli(buf, udollars / 1000),
-                   billing->currency ? billing->currency : "USD");
-}
-
-void st_notices_hear(st_control *ctl, const st_notice *n)
-{
-    ST_CLEANUP(st_strbuf_done) st_strbuf title = {0}, of = {0}, spent = {0};
-    char percent[ST_FMT_MAX];
-    st_cmd *cmd;
-
-    if (!n->budget || !ctl->notices ||
-        !anybody(ctl, st_tree_find(st_core_tree(ctl->core), n->account)))
-        return;
-    st_fmt_milli(percent, n->budget->threshold_bp * 10);
-    money(&ctl->options.billing, n->budget->of_udollars, &of);
-    money(&ctl->options.billing, n->budget->spent_udollars, &spent);
-    st_strbuf_addf(&title, "account %s has spent %s: more than %s %% of its %s of %s", n->account,
-                   st_strbuf_str(&spent), percent, n->budget->of_cap ? "cap" : "budget",
-                   st_strbuf_str(&of));
-    st_vec_push(&ctl->notices->late,
-                (st_notice_late){
-                    .on = ST_ON_BUDGET,
-                    .account = st_xstrdup(n->account),
-                    .title = st_strbuf_take(&title),
-                    .more = json_pack("{s:{s:s,s:s,s:I,s:I}}", "budget", "threshold_percent",
-                                      percent, "of", n->budget->of_cap ? "cap" : "budget",
-                                      "limit_udollars", (json_int_t)n->budget->of_udollars,
-                                      "spent_udollars", (json_int_t)n->budget->spent_udollars)});
-    if (ctl->notices->posted)
-        return;
-    cmd = st_xcalloc(1, sizeof *cmd);
-    cmd->run = run_late;
-    cmd->done = done_late;
-    cmd->lane = ST_LANE_AGENTS;
-    ctl->notices->posted = st_control_post(ctl, cmd);
-    if (!ctl->notices->posted)
-        free(cmd);
 }

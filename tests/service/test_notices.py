@@ -41,6 +41,12 @@ class World:
             self.tokens[user] = token(owner, account, user, role)["token"]
         self.clients()
 
+    def restart(self):
+        for client in self.who.values():
+            client.close()
+        self.stintd.again(self.program)
+        self.clients()
+
     def clients(self):
         self.who = {user: Client(self.stintd.port, text) for user, text in self.tokens.items()}
         self.who["owner"] = self.stintd.owner
@@ -229,6 +235,15 @@ def budgets(w):
     w.remove("head", "money")
 
 
+def once(w):
+    """A threshold that was told is not told again after a start."""
+    w.added("head", "late", webhook=w.at + "/ok/late", on=["budget"], jobs="all")
+    w.restart()
+    w.settled("head", "late", w.test("head", "late"), "delivered")
+    check(len(w.web.at("/ok/late")) == 1, "what was told before is told again: %s", w.web.docs("/ok/late"))
+    w.remove("head", "late")
+
+
 def preempted(w):
     """Who has to leave is told, and once more when it has left."""
     w.added("bob", "yields", webhook=w.at + "/ok/yields", on=["preempt", "start"])
@@ -310,10 +325,7 @@ def again(w):
     delivery = w.test("ada", "keeps")
     w.until(lambda: len(w.web.at("/later/4/keeps")) >= 1, "it is tried")
     taken = len(w.web.at("/ok/all"))
-    for client in w.who.values():
-        client.close()
-    w.stintd.again(w.program)
-    w.clients()
+    w.restart()
     w.settled("ada", "keeps", delivery, "delivered")
     check({h["webhook-id"] for h, _ in w.web.at("/later/4/keeps")} == {delivery}, "another id")
     ids = [h["webhook-id"] for h, _ in w.web.at("/ok/all")[taken:]]
@@ -404,7 +416,7 @@ def commands(w):
 def run(program):
     w = World(program)
     try:
-        for case in (a_job_is_told, whose_jobs, not_for_others, at_rest, nowhere_else, bad_receivers, mails, over_tls, budgets, preempted,
+        for case in (a_job_is_told, whose_jobs, not_for_others, at_rest, nowhere_else, bad_receivers, mails, over_tls, budgets, once, preempted,
                      commands, limits, again, another, restored, turns, removed):
             begun = time.monotonic()
             case(w)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/doc.h"
+#include "control/notices.h"
 #include "control/test/world.h"
 
 static int64_t tell_time(void *ctx)
@@ -47,6 +48,8 @@ static void hear(void *ctx, const st_notice *n)
     w->unusual += n->anomaly != NULL;
     if (!n->budget)
         return;
+    if (w->notices)
+        st_notices_hear(w->ctl, n);
     w->warnings++;
     w->warned = *n->budget;
     snprintf(w->warned_account, sizeof w->warned_account, "%s", n->account);

@@ -25,6 +25,7 @@ typedef struct world {
     int shared;        /* books of two accounts */
     int refused;       /* entries that the ledger did not take */
     int compared;      /* days on which everything was */
+    bool notices;      /* hear of warnings, as in stintd */
     int warnings;      /* about budgets; the last one: */
     st_notice_budget warned;
     char warned_account[ST_NAME_MAX + 1];
