@@ -45,6 +45,8 @@ typedef struct st_api_options {
     /* Brings an image of a registry to where nodes find it: its layout, and the digest of its manifest. In a thread that may
      * wait for long. NULL: there are no registries. */
     int (*pull)(void *ctx, const char *from, st_strbuf *ret_path, char ret_digest[72], st_err *err);
+    const char *events_dir;  /* where events of the past are; NULL: nowhere */
+    int64_t events_keep_ms;  /* how long; 0: as long as there is room */
     int64_t folder_keep_ms;  /* how long what jobs came with stays; 0: for good */
     const char *volumes_dir; /* where volumes are; made when the first one is. NULL: nowhere */
     uid_t admin_uid;         /* who is owner on the unix socket, besides root */

@@ -136,16 +136,20 @@ void st_api_audit_list(st_call *call, void *ctx)
 {
     st_api *api = ctx;
     audit_list l = {.api = api, .call = call, .limit = st_call_query_int(call, "limit", 100)};
-    const char *cursor = st_call_query(call, "cursor"), *account = st_api_who(call)->account;
+    const char *cursor = st_call_query(call, "cursor"), *account = st_call_query(call, "account");
     st_audit_filter f = {0};
     st_store *reader = NULL;
     st_err err = {0};
     char next[ST_ID_TEXT];
     int r = 0;
 
+    if (account && (!account[0] || !st_api_sees(api, call, account))) {
+        st_api_no_such(call, "account", account);
+        return;
+    }
     l.limit = ST_MAX(1, ST_MIN(l.limit, AUDIT_MAX));
     r = read_filter(api, call, &l, &f, &err);
-    f.within = st_directory_range(api->dir, account);
+    f.within = st_directory_range(api->dir, account ? account : st_api_who(call)->account);
     st_api_stamp_now(api, call);
     st_strbuf_add(&l.out, "{\"rows\":[");
     reader = r == 0 ? st_api_reader(api, &err) : NULL;

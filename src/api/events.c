@@ -7,6 +7,8 @@
  * the cluster and finds its streams there, so a thousand tenants who watch cost a notice of one of
  * them nothing.
  */
+#include "api/events.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +23,7 @@
 typedef struct watcher {
     st_stream *stream;
     struct watcher *next;
-    uint64_t job;     /* 0: all */
+    st_event_filter filter;
     int64_t token;    /* whose it is; 0: the local socket's */
     uint64_t session; /* 0: not of a browser's */
     bool over;        /* it was ended here */
@@ -32,7 +34,7 @@ typedef struct watcher {
 
 typedef struct kept {
     uint64_t seq, job;
-    char *text;
+    char *text, *node; /* node NULL: of none */
     const char *kind;
     bool admins; /* for nobody else */
 } kept;
@@ -50,6 +52,7 @@ typedef struct place {
 
 struct st_hub {
     st_api *api;
+    st_events_log *log; /* what was told; NULL: it is not kept */
     pthread_mutex_t lock;
     ST_VEC(place *) places;
     st_map *at;
@@ -62,6 +65,9 @@ st_hub *st_hub_new(st_api *api)
 
     hub->api = api;
     hub->at = st_map_new();
+    if (api->options.events_dir)
+        hub->log = st_events_log_new(api->options.events_dir, api->options.events_keep_ms,
+                                     api->options.clock(api->options.ctx));
     ST_ASSERT(pthread_mutex_init(&hub->lock, NULL) == 0);
     return hub;
 }
@@ -73,8 +79,10 @@ void st_hub_free(st_hub *hub)
     for (size_t i = 0; i < hub->places.n; i++) {
         place *p = hub->places.v[i];
 
-        for (size_t k = 0; k < p->ring.n; k++)
+        for (size_t k = 0; k < p->ring.n; k++) {
             free(p->ring.v[k].text);
+            free(p->ring.v[k].node);
+        }
         st_vec_free(&p->ring);
         free(p->account);
         free(p);
@@ -82,7 +90,13 @@ void st_hub_free(st_hub *hub)
     st_vec_free(&hub->places);
     st_map_free(hub->at);
     pthread_mutex_destroy(&hub->lock);
+    st_events_log_free(hub->log);
     free(hub);
+}
+
+const st_events_log *st_hub_log(const st_hub *hub)
+{
+    return hub->log;
 }
 
 size_t st_hub_streams(st_hub *hub)
@@ -135,11 +149,12 @@ static place *place_of(st_hub *hub, const char *account)
     return p;
 }
 
-static void send_to(st_hub *hub, const watcher *w, const kept *k)
+static void send_to(st_hub *hub, const watcher *w, const kept *k, const char *account)
 {
     char id[ST_ID_TEXT];
 
-    if (w->over || (w->job != 0 && w->job != k->job) || (k->admins && !w->admin))
+    if (w->over || (k->admins && !w->admin) ||
+        !st_event_passes(hub->api, &w->filter, k->job, k->kind, account, k->node))
         return;
     st_control_name(hub->api->control, 'e', k->seq, id);
     st_stream_send(w->stream, id, k->kind, k->text, strlen(k->text));
@@ -230,30 +245,61 @@ static const kept *keep(place *p, kept k)
     p->oldest = (p->oldest + 1) % KEPT;
     p->dropped = at->seq;
     free(at->text);
+    free(at->node);
     *at = k;
     return at;
+}
+
+/* The node that it is about; NULL: none. */
+static const char *node_of(const st_notice *n)
+{
+    return n->node ? n->node : !n->job && !n->account[0] ? n->name : NULL;
+}
+
+static void log_event(st_hub *hub, const st_notice *n, const char *text)
+{
+    const st_logged_event e = {.seq = n->seq,
+                               .job = n->job,
+                               .at_ms = n->at_ms,
+                               .serial = st_directory_serial(hub->api->dir, n->account),
+                               .admins = n->anomaly != NULL,
+                               .kind = n->kind,
+                               .account = n->account,
+                               .node = node_of(n),
+                               .text = text};
+
+    st_events_log_add(hub->log, &e);
 }
 
 void st_hub_send(st_hub *hub, const st_notice *n)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
-    const char *account = n->account;
+    const char *account = n->account, *node = node_of(n);
     const kept *k;
 
     write_notice(hub, n, &text);
+    if (hub->log)
+        log_event(hub, n, st_strbuf_str(&text));
     pthread_mutex_lock(&hub->lock);
     k = keep(place_of(hub, account), (kept){.seq = n->seq,
                                             .job = n->job,
                                             .text = st_strbuf_take(&text),
+                                            .node = node ? st_xstrdup(node) : NULL,
                                             .kind = n->kind,
                                             .admins = n->anomaly != NULL});
     for (; account; account = st_directory_parent(hub->api->dir, account)) {
         const place *p = find_place(hub, account);
 
         for (const watcher *w = p ? p->first : NULL; w; w = w->next)
-            send_to(hub, w, k);
+            send_to(hub, w, k, n->account);
     }
     pthread_mutex_unlock(&hub->lock);
+}
+
+static void watcher_free(watcher *w)
+{
+    st_event_filter_done(&w->filter);
+    free(w);
 }
 
 static void closed(void *ctx, st_stream *stream)
@@ -271,7 +317,7 @@ static void closed(void *ctx, st_stream *stream)
     hub->streams--;
     pthread_mutex_unlock(&hub->lock);
     st_stream_unref(stream);
-    free(w);
+    watcher_free(w);
 }
 
 static bool is_open(const st_hub *hub, const watcher *w, int64_t now)
@@ -293,18 +339,22 @@ void st_hub_check(st_hub *hub, int64_t now)
     pthread_mutex_unlock(&hub->lock);
 }
 
-typedef ST_VEC(const kept *) kept_list;
+typedef struct seen {
+    const kept *what;
+    const char *account; /* its place's */
+} seen;
+typedef ST_VEC(seen) seen_list;
 
 static int by_seq(const void *a, const void *b)
 {
-    const kept *const *x = a, *const *y = b;
+    const seen *x = a, *y = b;
 
-    return ((*x)->seq > (*y)->seq) - ((*x)->seq < (*y)->seq);
+    return (x->what->seq > y->what->seq) - (x->what->seq < y->what->seq);
 }
 
-/* What came after `seen` in the account and those below; false when some of it is gone, or when
- * `seen` is no event of theirs: somebody else's is as unknown as one that never was. */
-static bool missed(st_hub *hub, uint64_t seen, const char *account, kept_list *ret)
+/* What came after `last` in the account and those below; false when some of it is gone, or when
+ * `last` is no event of theirs: somebody else's is as unknown as one that never was. */
+static bool missed(st_hub *hub, uint64_t last, const char *account, seen_list *ret)
 {
     bool known = false;
 
@@ -314,12 +364,12 @@ static bool missed(st_hub *hub, uint64_t seen, const char *account, kept_list *r
         find_place(hub, p->account); /* which has its right name now */
         if (!st_directory_within(hub->api->dir, p->account, account))
             continue;
-        if (p->dropped > seen)
+        if (p->dropped > last)
             return false;
         for (size_t k = 0; k < p->ring.n; k++) {
-            known = known || p->ring.v[k].seq == seen;
-            if (p->ring.v[k].seq > seen)
-                st_vec_push(ret, &p->ring.v[k]);
+            known = known || p->ring.v[k].seq == last;
+            if (p->ring.v[k].seq > last)
+                st_vec_push(ret, ((seen){&p->ring.v[k], p->account}));
         }
     }
     return known;
@@ -328,34 +378,19 @@ static bool missed(st_hub *hub, uint64_t seen, const char *account, kept_list *r
 /* What came after the event the client saw last; or that it must list again. */
 static void catch_up(st_hub *hub, const watcher *w, const char *last, const char *account)
 {
-    kept_list list = {0};
-    uint64_t seen;
+    seen_list list = {0};
+    uint64_t seq;
 
-    if (!st_control_named(hub->api->control, 'e', last, &seen) ||
-        !missed(hub, seen, account, &list)) {
+    if (!st_control_named(hub->api->control, 'e', last, &seq) ||
+        !missed(hub, seq, account, &list)) {
         st_stream_send(w->stream, NULL, "reset", "{}", 2);
     } else {
         if (list.n > 1)
             qsort(list.v, list.n, sizeof *list.v, by_seq);
         for (size_t i = 0; i < list.n; i++)
-            send_to(hub, w, list.v[i]);
+            send_to(hub, w, list.v[i].what, list.v[i].account);
     }
     st_vec_free(&list);
-}
-
-/* The job of the query; false: the call is answered. */
-static bool find_job(st_api *api, st_call *call, const char *text, uint64_t *ret)
-{
-    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
-    st_job_row row;
-    st_err err;
-    int r = st_api_see_job(api, call, text, arena, ret, &row, &err);
-
-    if (r == -ST_ENOENT)
-        st_api_no_such(call, "job", text);
-    else if (r < 0)
-        st_call_fail(call, &err);
-    return r == 0;
 }
 
 void st_api_events(st_call *call, void *ctx)
@@ -363,7 +398,7 @@ void st_api_events(st_call *call, void *ctx)
     st_api *api = ctx;
     st_hub *hub = api->hub;
     const st_identity who = *st_api_who(call);
-    const char *job = st_call_query(call, "job"), *last = st_call_last_event_id(call);
+    const char *last = st_call_last_event_id(call);
     ST_CLEANUP(st_freep) char *from = last ? st_xstrdup(last) : NULL;
     watcher *w = st_xcalloc(1, sizeof *w);
 
@@ -375,15 +410,15 @@ void st_api_events(st_call *call, void *ctx)
         free(w);
         return;
     }
-    if (job && !find_job(api, call, job, &w->job)) {
-        free(w);
+    if (!st_event_filter_read(api, call, &w->filter)) {
+        watcher_free(w);
         return;
     }
     pthread_mutex_lock(&hub->lock);
     w->place = place_of(hub, who.account);
     w->stream = st_call_stream(call, closed, w);
     if (!w->stream) {
-        free(w);
+        watcher_free(w);
     } else {
         hub->streams++;
         w->next = w->place->first;

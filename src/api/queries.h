@@ -14,6 +14,9 @@ static const st_query_row audit_query[] = {
     {.name = "what",
      .type = ST_QUERY_TEXT,
      .about = "changes of this kind (token.create), or of all kinds of a noun (token)"},
+    {.name = "account",
+     .type = ST_QUERY_TEXT,
+     .about = "changes in this account and those below it"},
     {.name = "since",
      .type = ST_QUERY_TEXT,
      .about = "start: 2026-11-15, 2026-11-15T08:30:00Z, or 2h for two hours ago"},
@@ -307,8 +310,29 @@ static const st_query_row neighbours_query[] = {
     {.name = "all", .type = ST_QUERY_BOOL, .about = "what is over, too (default: false)"},
     {0},
 };
-static const st_query_row events_query[] = {
-    {.name = "job", .type = ST_QUERY_TEXT, .about = "events of this job"},
+#define EVENTS_OF                                                                \
+    {.name = "job", .type = ST_QUERY_TEXT, .about = "events of this job"},       \
+        {.name = "kind",                                                         \
+         .type = ST_QUERY_TEXT,                                                  \
+         .about = "events of this kind (start, end, node, budget); repeatable",  \
+         .many = true},                                                          \
+        {.name = "account",                                                      \
+         .type = ST_QUERY_TEXT,                                                  \
+         .about = "events of this account and those below it"},                  \
+    {                                                                            \
+        .name = "node", .type = ST_QUERY_TEXT, .about = "events about this node" \
+    }
+static const st_query_row events_query[] = {EVENTS_OF, {0}};
+static const st_query_row past_events_query[] = {
+    EVENTS_OF,
+    {.name = "since",
+     .type = ST_QUERY_TEXT,
+     .about = "start: 2026-11-15, 2026-11-15T08:30:00Z, or 2h for two hours ago"},
+    {.name = "until", .type = ST_QUERY_TEXT, .about = "end, in the same forms"},
+    {.name = "limit", .type = ST_QUERY_INT, .about = "number of events, up to 1000 (default: 100)"},
+    {.name = "cursor",
+     .type = ST_QUERY_TEXT,
+     .about = "`next` of the previous page, which may have fewer than `limit`"},
     {0},
 };
 

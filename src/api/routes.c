@@ -450,6 +450,8 @@ static const st_route routes[] = {
 
     {"GET", "/v1/events", ST_MAY_SEE, ST_ROUTE_STREAM, st_api_events, "streamEvents",
      "Stream the events of your subtree", events_query, NULL, "text/event-stream", 0},
+    ASK("/v1/events/past", ST_MAY_SEE, st_api_events_past, "listEvents",
+        "List past events of your subtree, newest first", past_events_query, "EventList"),
     ASK("/v1/audit", ST_MAY_AUDIT, st_api_audit_list, "listAudit",
         "List who changed what in your subtree, newest first", audit_query, "AuditList"),
     ASK("/v1/audit/verify", ST_MAY_OWNER | ST_MAY(ST_ROLE_AUDITOR), st_api_audit_verify,

@@ -181,6 +181,13 @@ const st_schema st_schemas_accounts[] = {
      "\"string\"}, \"source\": {\"type\": \"string\"}, \"verb\": {\"type\": "
      "\"string\"}, \"target\": {\"type\": \"string\"}, \"detail\": {}}}}, "
      "\"next\": {\"type\": \"string\"}}, \"required\": [\"rows\"]}"},
+    {"EventList",
+     "{\"type\": \"object\", \"properties\": {\"events\": {\"type\": \"array\", \"items\": "
+     "{\"type\": \"object\", \"properties\": {\"id\": {\"type\": \"string\", \"description\": "
+     "\"of events since stintd was started: a stream goes on behind it (Last-Event-ID)\"}, "
+     "\"at\": {\"type\": \"string\", \"format\": \"date-time\"}, \"kind\": {\"type\": "
+     "\"string\"}}, \"required\": [\"at\", \"kind\"]}}, \"next\": {\"type\": \"string\"}}, "
+     "\"required\": [\"events\"]}"},
     {"AuditVerdict", "{\"type\": \"object\", \"properties\": {\"rows\": {\"type\": \"integer\"}, "
                      "\"intact\": {\"type\": \"boolean\"}, \"why\": {\"type\": \"string\"}, "
                      "\"head\": {\"type\": \"string\"}}, \"required\": [\"intact\"]}"},

@@ -197,14 +197,6 @@ static const st_view_column calendar_columns[] = {
     {0},
 };
 
-static void add_query(st_strbuf *path, const char *key, const char *value)
-{
-    if (!value)
-        return;
-    st_strbuf_addf(path, "&%s=", key);
-    st_url_add(path, value);
-}
-
 /* One that names no pool may be in any. */
 static json_t *of_pool(const json_t *bookings, const char *pool)
 {
@@ -237,9 +229,9 @@ int st_cli_calendar(st_cli *cli, int argc, char **argv, st_err *err)
         return r;
     st_strbuf_add(&path, "/v1/calendar?zone=");
     st_url_add(&path, st_when_flags_zone(&f.when, zone));
-    add_query(&path, "from", f.when.from);
-    add_query(&path, "to", f.when.to);
-    add_query(&path, "account", f.account);
+    st_url_query(&path, "from", f.when.from);
+    st_url_query(&path, "to", f.when.to);
+    st_url_query(&path, "account", f.account);
     r = st_client_json(client, &(st_request){.path = st_strbuf_str(&path)}, &doc, &response, err);
     if (r < 0)
         return r;

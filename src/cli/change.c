@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/quote.h"
 #include "cli/job_choice.h"
+#include "cli/pages.h"
 #include "cli/spinner.h"
 
 #define MANY_MAX  1000000
@@ -176,7 +177,8 @@ static int list_pieces(const deed *d, const char *id, json_t **ret, st_err *err)
     const st_job_choice c = {.array = id};
 
     st_job_choice_path(&c, false, "id", MANY_MAX, &path);
-    return st_job_list(d->cli, d->client, st_strbuf_str(&path), MANY_MAX, ret, err);
+    return st_pages_get(d->cli->errors, d->client, st_strbuf_str(&path), "jobs", MANY_MAX, ret,
+                        err);
 }
 
 /* 1: there is no such array. */
@@ -265,7 +267,7 @@ static int do_chosen(deed *d, st_err *err)
     int r;
 
     st_job_choice_path(&d->f->choice, false, "id,name,account,user,state", MANY_MAX, &path);
-    r = st_job_list(d->cli, d->client, st_strbuf_str(&path), MANY_MAX, &doc, err);
+    r = st_pages_get(d->cli->errors, d->client, st_strbuf_str(&path), "jobs", MANY_MAX, &doc, err);
     if (r < 0)
         return r;
     jobs = st_view_at(doc, "jobs");

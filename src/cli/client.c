@@ -109,6 +109,14 @@ void st_url_add(st_strbuf *out, const char *text)
     }
 }
 
+void st_url_query(st_strbuf *path, const char *key, const char *value)
+{
+    if (!value)
+        return;
+    st_strbuf_addf(path, "%c%s=", strchr(st_strbuf_str(path), '?') ? '&' : '?', key);
+    st_url_add(path, value);
+}
+
 /* ---- what the server says ---------------------------------------------------------------- */
 
 static int code_of_name(const char *name)

@@ -68,6 +68,8 @@ void st_client_key(char ret[ST_KEY_MAX]);
 
 /* Appends text so that it is one segment of a path, or one value of a query. */
 void st_url_add(st_strbuf *out, const char *text);
+/* Adds ?KEY=VALUE, or &KEY=VALUE where there is a query; NULL: nothing. */
+void st_url_query(st_strbuf *path, const char *key, const char *value);
 
 /* What an answer means that is not 2xx: a problem document, or whatever else came. */
 int st_client_problem(const st_response *response, const char *url, st_err *err);

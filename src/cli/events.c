@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "cli/admin_doc.h"
+#include "cli/pages.h"
 #include "cli/spinner.h"
 #include "cli/view.h"
 
@@ -13,17 +14,35 @@
 #define STEP_MS    200
 #define REOPEN_MS  1000
 #define REOPEN_MAX 60
+#define PAST_MAX   1000000
+#define PAST_USUAL 1000
+#define PAGE_MAX   1000
 
 typedef struct events_flags {
     st_cli_format format;
     bool follow;
-    const char *job, *length;
+    const char *job, *account, *node, *length, *since, *until;
+    st_cli_words kinds;
+    int64_t limit; /* 0: not said */
 } events_flags;
 
 const st_cli_row st_cli_events_options[] = {
     {"follow", 'f', ST_CLI_FLAG, offsetof(events_flags, follow), NULL,
      "follow until Ctrl-C, even across restarts of stintd", 0, 0},
     {"job", 'j', ST_CLI_STRING, offsetof(events_flags, job), "ID", "events of this job", 0, 0},
+    {"kind", 'k', ST_CLI_MANY, offsetof(events_flags, kinds), "KIND",
+     "events of this kind: start, end, notify, node, budget, incident and others; repeatable", 0,
+     0},
+    {"account", 'a', ST_CLI_STRING, offsetof(events_flags, account), "NAME",
+     "events of this account and those below it", 0, 0},
+    {"node", 'n', ST_CLI_STRING, offsetof(events_flags, node), "NAME", "events about this node", 0,
+     0},
+    {"since", 0, ST_CLI_STRING, offsetof(events_flags, since), "TIME",
+     "past events from then on: 2026-11-15, 2026-11-15T08:30:00Z, or 2h for two hours ago", 0, 0},
+    {"until", 0, ST_CLI_STRING, offsetof(events_flags, until), "TIME",
+     "past events up to then, in the same forms", 0, 0},
+    {"limit", 'l', ST_CLI_I64, offsetof(events_flags, limit), "N",
+     "the last N past events (default: 1000, where --since or --until is given)", 1, PAST_MAX},
     {"for", 0, ST_CLI_STRING, offsetof(events_flags, length), "DURATION",
      "time to listen (default: 10s)", 0, 0},
     {"output", 'o', ST_CLI_OUTPUT, offsetof(events_flags, format), "table|json",
@@ -69,22 +88,11 @@ static void put_cap(const json_t *doc, st_strbuf *line)
                        st_view_text(doc, "at_cap"));
 }
 
-static void print_event(st_cli *cli, st_cli_format format, const st_sse_event *ev)
+static void print_line(const st_cli *cli, const json_t *doc)
 {
     static const st_view_column at = {"AT", "at", ST_VIEW_TIME, NULL};
     ST_CLEANUP(st_strbuf_done) st_strbuf line = {0};
-    json_t *doc;
 
-    if (strcmp(ev->kind, "reset") == 0) {
-        fprintf(cli->errors, "stint: some events were missed\n");
-        return;
-    }
-    if (format == ST_CLI_JSON) {
-        fprintf(cli->out, "%s\n", ev->data);
-        fflush(cli->out);
-        return;
-    }
-    doc = json_loads(ev->data, 0, NULL);
     st_view_cell(doc, &at, false, 0, &line);
     st_strbuf_addf(&line, "  %-10s", st_view_text(doc, "kind"));
     if (st_view_at(doc, "job"))
@@ -109,9 +117,82 @@ static void print_event(st_cli *cli, st_cli_format format, const st_sse_event *e
     if (strcmp(st_view_text(doc, "kind"), "anomaly") == 0)
         put_anomaly(doc, &line);
     fprintf(cli->out, "%s\n", st_strbuf_str(&line));
-    fflush(cli->out);
-    json_decref(doc);
 }
+
+static void print_event(st_cli *cli, st_cli_format format, const st_sse_event *ev)
+{
+    json_t *doc;
+
+    if (strcmp(ev->kind, "reset") == 0) {
+        fprintf(cli->errors, "stint: some events were missed\n");
+        return;
+    }
+    if (format == ST_CLI_JSON) {
+        fprintf(cli->out, "%s\n", ev->data);
+    } else {
+        doc = json_loads(ev->data, 0, NULL);
+        print_line(cli, doc);
+        json_decref(doc);
+    }
+    fflush(cli->out);
+}
+
+/* ---- the past ------------------------------------------------------------------------------------- */
+
+static void add_filters(st_strbuf *path, const events_flags *f)
+{
+    st_url_query(path, "job", f->job);
+    st_url_query(path, "account", f->account);
+    st_url_query(path, "node", f->node);
+    for (int i = 0; i < f->kinds.n; i++)
+        st_url_query(path, "kind", f->kinds.v[i]);
+}
+
+/* Of one event what streams send: without the id, which stands beside it there. */
+static void print_past(const st_cli *cli, st_cli_format format, json_t *event)
+{
+    char *text;
+
+    if (format != ST_CLI_JSON) {
+        print_line(cli, event);
+        return;
+    }
+    json_object_del(event, "id");
+    text = json_dumps(event, JSON_COMPACT);
+    fprintf(cli->out, "%s\n", text);
+    free(text);
+}
+
+/* Prints what was, the oldest first. *last: the newest event's id, where it has one. */
+static int tell_past(const st_cli *cli, st_client *client, const events_flags *f, char **last,
+                     st_err *err)
+{
+    int64_t limit = f->limit > 0 ? f->limit : PAST_USUAL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    const json_t *list;
+    json_t *doc;
+    int r;
+
+    st_strbuf_addf(&path, "/v1/events/past?limit=%lld", (long long)ST_MIN(limit, PAGE_MAX));
+    add_filters(&path, f);
+    st_url_query(&path, "since", f->since);
+    st_url_query(&path, "until", f->until);
+    r = st_pages_get(cli->errors, client, st_strbuf_str(&path), "events", limit, &doc, err);
+    if (r < 0)
+        return r;
+    list = st_view_at(doc, "events");
+    if (st_view_at(json_array_get(list, 0), "id"))
+        *last = st_xstrdup(st_view_text(json_array_get(list, 0), "id"));
+    for (size_t i = json_array_size(list); i > 0; i--)
+        print_past(cli, f->format, json_array_get(list, i - 1));
+    if (st_view_at(doc, "next") && f->limit == 0)
+        fprintf(cli->errors, "stint: there are more; --limit shows them\n");
+    json_decref(doc);
+    fflush(cli->out);
+    return 0;
+}
+
+/* ---- as they come ----------------------------------------------------------------------------------- */
 
 /* Prints what comes until then (or a signal); *last is the last event's id. */
 static int listen(st_cli *cli, st_client *client, const events_flags *f, const char *path,
@@ -146,17 +227,21 @@ int st_cli_events(st_cli *cli, int argc, char **argv, st_err *err)
     int64_t length = LISTEN_MS;
     int r = st_cli_read(argc, argv, st_cli_events_options, &f, 0, 0, NULL, err);
 
+    if (r == 0 && f.follow && f.until)
+        r = st_fail(err, ST_EINVAL, "--follow goes on from now: leave --until out");
     if (r == 0 && f.length)
         r = st_parse_duration_ms(f.length, &length, err);
     if (r == 0)
         r = st_client_open(cli->errors, &client, err);
     if (r < 0)
         return r;
-    st_strbuf_add(&path, "/v1/events");
-    if (f.job) {
-        st_strbuf_add(&path, "?job=");
-        st_url_add(&path, f.job);
+    if (f.since || f.until || f.limit > 0) {
+        r = tell_past(cli, client, &f, &last, err);
+        if (r < 0 || !f.follow)
+            return r;
     }
+    st_strbuf_add(&path, "/v1/events");
+    add_filters(&path, &f);
     st_signals_block();
     if (!f.follow)
         return listen(cli, client, &f, st_strbuf_str(&path), &last, st_cli_clock_ms() + length,
@@ -183,7 +268,7 @@ typedef struct audit_flags {
     st_cli_format format;
     bool verify;
     int64_t limit;
-    const char *by, *what, *since, *until;
+    const char *by, *what, *account, *since, *until;
 } audit_flags;
 
 const st_cli_row st_cli_audit_options[] = {
@@ -196,8 +281,10 @@ const st_cli_row st_cli_audit_options[] = {
      "start: 2026-11-15, 2026-11-15T08:30:00Z, or 2h for two hours ago", 0, 0},
     {"until", 0, ST_CLI_STRING, offsetof(audit_flags, until), "TIME", "end, in the same forms", 0,
      0},
+    {"account", 'a', ST_CLI_STRING, offsetof(audit_flags, account), "NAME",
+     "changes in this account and those below it", 0, 0},
     {"limit", 'l', ST_CLI_I64, offsetof(audit_flags, limit), "N", "number of rows (default: 100)",
-     1, 1000},
+     1, PAST_MAX},
     {"output", 'o', ST_CLI_LISTING, offsetof(audit_flags, format), "table|json|csv",
      "output format (default: table)", 0, 0},
     {0},
@@ -233,12 +320,12 @@ static void add_detail(const json_t *row, st_strbuf *out)
     free(text);
 }
 
-static void add_query(st_strbuf *path, const char *key, const char *value)
+static void print_json(const st_cli *cli, const json_t *doc)
 {
-    if (!value)
-        return;
-    st_strbuf_addf(path, "&%s=", key);
-    st_url_add(path, value);
+    char *text = json_dumps(doc, JSON_COMPACT);
+
+    fprintf(cli->out, "%s\n", text);
+    free(text);
 }
 
 int st_cli_audit(st_cli *cli, int argc, char **argv, st_err *err)
@@ -251,6 +338,7 @@ int st_cli_audit(st_cli *cli, int argc, char **argv, st_err *err)
     };
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
     audit_flags f = {.limit = 100};
+    json_t *doc = NULL;
     ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
     int r = st_cli_read(argc, argv, st_cli_audit_options, &f, 0, 0, NULL, err);
 
@@ -260,12 +348,21 @@ int st_cli_audit(st_cli *cli, int argc, char **argv, st_err *err)
         return r;
     if (f.verify)
         return verify(cli, client, f.format, err);
-    st_strbuf_addf(&path, "/v1/audit?limit=%lld", (long long)f.limit);
-    add_query(&path, "by", f.by);
-    add_query(&path, "what", f.what);
-    add_query(&path, "since", f.since);
-    add_query(&path, "until", f.until);
-    return st_view_list(cli, client, f.format, st_strbuf_str(&path), "rows", columns, err);
+    st_strbuf_addf(&path, "/v1/audit?limit=%lld", (long long)ST_MIN(f.limit, PAGE_MAX));
+    st_url_query(&path, "by", f.by);
+    st_url_query(&path, "what", f.what);
+    st_url_query(&path, "account", f.account);
+    st_url_query(&path, "since", f.since);
+    st_url_query(&path, "until", f.until);
+    if (f.limit <= PAGE_MAX)
+        return st_view_list(cli, client, f.format, st_strbuf_str(&path), "rows", columns, err);
+    r = st_pages_get(cli->errors, client, st_strbuf_str(&path), "rows", f.limit, &doc, err);
+    if (r == 0 && f.format == ST_CLI_JSON)
+        print_json(cli, doc);
+    else if (r == 0)
+        st_view_rows(cli, f.format, st_view_at(doc, "rows"), columns);
+    json_decref(doc);
+    return r;
 }
 
 int st_cli_admin_backup(st_cli *cli, int argc, char **argv, st_err *err)

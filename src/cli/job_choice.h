@@ -55,8 +55,4 @@ bool st_job_chosen(const st_job_choice *c);
 void st_job_choice_path(const st_job_choice *c, bool all, const char *fields, int64_t limit,
                         st_strbuf *out);
 
-/* The list under that path, page by page, until there are `limit` rows. Its `next` stays where there are more. */
-int st_job_list(st_cli *cli, st_client *client, const char *path, int64_t limit, json_t **ret,
-                st_err *err);
-
 #endif

@@ -7,6 +7,7 @@
 #include "base/quote.h"
 #include "base/suggest.h"
 #include "cli/job_choice.h"
+#include "cli/pages.h"
 
 #define LIMIT_MAX     1000000
 #define LIMIT_USUAL   200
@@ -180,7 +181,7 @@ static int show_ps(void *ctx, st_err *err)
             st_view_raw(f->cli, &response);
         return r;
     }
-    r = st_job_list(f->cli, f->client, st_strbuf_str(&path), f->limit, &doc, err);
+    r = st_pages_get(f->cli->errors, f->client, st_strbuf_str(&path), "jobs", f->limit, &doc, err);
     if (r < 0)
         return r;
     if (f->format == ST_CLI_JSON) {

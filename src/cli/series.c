@@ -151,14 +151,6 @@ static int read_what(const series_flags *f, const char **ret_of, const char **re
     return 0;
 }
 
-static void add_query(st_strbuf *path, const char *key, const char *value)
-{
-    if (!value)
-        return;
-    st_strbuf_addf(path, "&%s=", key);
-    st_url_add(path, value);
-}
-
 int st_cli_series(st_cli *cli, int argc, char **argv, st_err *err)
 {
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
@@ -177,10 +169,10 @@ int st_cli_series(st_cli *cli, int argc, char **argv, st_err *err)
     if (r < 0)
         return r;
     st_strbuf_addf(&path, "/v1/series?of=%s", of);
-    add_query(&path, "name", name);
-    add_query(&path, "since", f.since);
-    add_query(&path, "until", f.until);
-    add_query(&path, "step", f.step);
+    st_url_query(&path, "name", name);
+    st_url_query(&path, "since", f.since);
+    st_url_query(&path, "until", f.until);
+    st_url_query(&path, "step", f.step);
     r = st_client_json(client, &(st_request){.path = st_strbuf_str(&path)}, &answer, &response,
                        err);
     if (r == 0 && f.format == ST_CLI_JSON) {

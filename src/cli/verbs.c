@@ -206,8 +206,14 @@ const st_cli_verb st_cli_verbs[] = {
      "the other job, unless you see it too.\n",
      .fn = st_cli_neighbours, .options = st_cli_neighbours_options,
      .example = "  stint neighbours\n  stint neighbours --all -o json\n"},
-    {"events", "Print events as they happen", "[-f] [OPTION...]", .fn = st_cli_events,
-     .options = st_cli_events_options, .example = "  stint events -f -o json\n"},
+    {"events", "Print events as they happen, or past ones", "[-f] [OPTION...]",
+     "With --since, --until or --limit it prints past events, the oldest first; with -f as well "
+     "it\n"
+     "goes on from there. They are kept for 30 days or what the configuration says "
+     "(events_keep).\n",
+     .fn = st_cli_events, .options = st_cli_events_options,
+     .example = "  stint events -f -o json\n  stint events --since 2d --kind node --kind incident\n"
+                "  stint events --since 1h -f --account vision\n"},
     {"audit", "List who changed what, newest first", "[OPTION...]", .fn = st_cli_audit,
      .options = st_cli_audit_options,
      .example = "  stint audit --limit 20\n  stint audit --by ada --what token --since 7d\n"

@@ -4,7 +4,7 @@
  * transaction with the deliveries; a start takes what was told from there, and who watches budgets finds the others again.
  *
  * kept as documents:  notice-budget  ACCOUNT  {serial, plan, period, told}: how many of the plan's thresholds, in which month
- *                     notice-budget  -        it is kept at all; where it is not, what was passed before a start counts as told
+ *                     notice-budget  is kept  it is kept at all; where it is not, what was passed before a start counts as told
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "control/notices_state.h"
 
 #define KIND  "notice-budget"
-#define KNOWN "-" /* no account's name */
+#define KNOWN "is kept" /* no account has a name with a blank */
 
 /* ---- keeping ---------------------------------------------------------------------------------- */
 

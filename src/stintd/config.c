@@ -120,6 +120,10 @@
       "file that says which signatures images must have (containers-policy.json)")                 \
     X("registry_auth", ST_F_TEXT, registry_auth, "none", 0, 0,                                     \
       "file with logins for registries (containers-auth.json)")                                    \
+    X("events_keep", ST_F_DURATION, events_keep_ms, "30d", 0, 0,                                   \
+      "how long past events are kept (stint events --since), in at most 256 MiB beside the "       \
+      "store; "                                                                                    \
+      "0: none")                                                                                   \
     X("folder_keep", ST_F_DURATION, folder_keep_ms, "30d", 0, 0,                                   \
       "how long the folder of an ended job stays, and what submits brought (--with); 0: always")   \
     X("shells", ST_F_BOOL, shells, "true", 0, 0,                                                   \
@@ -183,6 +187,7 @@ void st_config_init(st_config *config)
                           .tunnel_idle_ms = INT64_C(8) * 3600 * 1000,
                           .body_mib = 64,
                           .snapshot_rows = 32768,
+                          .events_keep_ms = INT64_C(30) * 86400 * 1000,
                           .folder_keep_ms = INT64_C(30) * 86400 * 1000,
                           .billing_zone = "UTC",
                           .billing_currency = "USD",

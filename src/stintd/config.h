@@ -43,7 +43,7 @@ typedef struct st_config {
     int64_t notice_retry_ms, notice_keep_ms;
     st_estimate_rules estimate;                                        /* of the memory of models */
     const char *images, *registries, *registry_policy, *registry_auth; /* NULL: none */
-    int64_t folder_keep_ms;
+    int64_t folder_keep_ms, events_keep_ms;
     const char *volumes;    /* NULL: volumes/ beside the store */
     const char *backup_dir; /* NULL: backups/ beside the store */
     st_policy policy;

@@ -34,9 +34,8 @@ struct st_serve {
     st_engine *engine;
     st_engine *native; /* the part of it with agents; NULL */
     st_logs *logs;
-    st_strbuf backups; /* where copies of the store go */
-    st_strbuf volumes; /* where volumes are */
-    st_strbuf spool;   /* where long answers are kept until they are sent */
+    /* Where copies of the store go, past events and volumes are, and long answers wait until they are sent. */
+    st_strbuf backups, events, volumes, spool;
     st_control *control;
     st_api *api;
     st_witness *witness; /* NULL: none */
@@ -356,6 +355,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
         r = open_logs(serve, err);
     place_of(serve, config->backup_dir, "backups", &serve->backups);
     place_of(serve, config->volumes, "volumes", &serve->volumes);
+    place_of(serve, NULL, "events", &serve->events);
     place_of(serve, NULL, ".", &serve->spool);
     if (r == 0)
         r = make_engine(serve, err);
@@ -418,6 +418,8 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
             .backup_dir = st_strbuf_str(&serve->backups),
             .pull = config->registries ? pull_image : NULL,
             .folder_keep_ms = config->folder_keep_ms,
+            .events_dir = config->events_keep_ms > 0 ? st_strbuf_str(&serve->events) : NULL,
+            .events_keep_ms = config->events_keep_ms,
             .volumes_dir = st_strbuf_str(&serve->volumes),
             .spool_dir = st_strbuf_str(&serve->spool),
             .no_shells = !config->shells,
@@ -685,6 +687,7 @@ void st_serve_free(st_serve *serve)
     st_logs_free(serve->logs);
     st_strbuf_done(&serve->backups);
     st_strbuf_done(&serve->volumes);
+    st_strbuf_done(&serve->events);
     st_strbuf_done(&serve->spool);
     st_courier_free(serve->courier);
     st_clock_free(serve->clock);

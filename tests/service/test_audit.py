@@ -111,6 +111,11 @@ def filters(world):
     check(owner.get("/v1/audit?since=2026-01-01T00:00:00Z&until=2099-01-01").json["rows"], "nothing in years")
     for bad in ("since=yesterday", "by=a%20b", "what=%27%3B--", "until=%00"):
         check(owner.get("/v1/audit?" + bad).status == 400, "%s was taken", bad)
+    rows = owner.get("/v1/audit?limit=1000&account=own").json["rows"]
+    check(rows == admin.get("/v1/audit?limit=1000").json["rows"] or {row["id"] for row in rows} == {
+        row["id"] for row in admin.get("/v1/audit?limit=1000").json["rows"]}, "an account's rows are not what its admin sees")
+    for elsewhere in ("foe", "nosuch", "", "%00", "own%20(1)"):
+        check(admin.get("/v1/audit?account=" + elsewhere).status in (400, 404), "the rows of %s are shown", elsewhere)
     # The names of those above are not to be guessed: their rows are there, without a name.
     above = [row for row in admin.get("/v1/audit?limit=1000").json["rows"]
              if row["actor"] == "an account above yours"]
