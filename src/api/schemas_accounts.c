@@ -181,12 +181,26 @@ const st_schema st_schemas_accounts[] = {
      "\"string\"}, \"source\": {\"type\": \"string\"}, \"verb\": {\"type\": "
      "\"string\"}, \"target\": {\"type\": \"string\"}, \"detail\": {}}}}, "
      "\"next\": {\"type\": \"string\"}}, \"required\": [\"rows\"]}"},
-    {"EventList",
-     "{\"type\": \"object\", \"properties\": {\"events\": {\"type\": \"array\", \"items\": "
+#define TEXT(key)  "\"" key "\": {\"type\": \"string\"}, "
+#define MONEY(key) TEXT(key) "\"" key "_udollars\": {\"type\": \"integer\"}, "
+    {"Event",
      "{\"type\": \"object\", \"properties\": {\"id\": {\"type\": \"string\", \"description\": "
      "\"of events since stintd was started: a stream goes on behind it (Last-Event-ID)\"}, "
-     "\"at\": {\"type\": \"string\", \"format\": \"date-time\"}, \"kind\": {\"type\": "
-     "\"string\"}}, \"required\": [\"at\", \"kind\"]}}, \"next\": {\"type\": \"string\"}}, "
+     "\"at\": {\"type\": \"string\", \"format\": \"date-time\"}, " TEXT("kind") TEXT("job") TEXT(
+         "account") TEXT("state") TEXT("name") TEXT("booking") TEXT("by") TEXT("reason")
+         TEXT("node") TEXT("then") TEXT("deadline") TEXT("flag") TEXT("incident") TEXT(
+             "fault") TEXT("cause") TEXT("user") TEXT("does") TEXT("at_cap") MONEY("cap")
+             MONEY("budget") MONEY("spent") MONEY("cost") MONEY(
+                 "usual") "\"threshold_percent\": {\"type\": \"number\"}, \"degraded\": {\"type\": "
+                          "\"boolean\"}, "
+                          "\"until\": {\"type\": \"string\", \"format\": \"date-time\"}, "
+                          "\"grants\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}}, "
+                          "\"required\": [\"at\", \"kind\"]}"},
+#undef TEXT
+#undef MONEY
+    {"EventList",
+     "{\"type\": \"object\", \"properties\": {\"events\": {\"type\": \"array\", \"items\": "
+     "{\"$ref\": \"#/components/schemas/Event\"}}, \"next\": {\"type\": \"string\"}}, "
      "\"required\": [\"events\"]}"},
     {"AuditVerdict", "{\"type\": \"object\", \"properties\": {\"rows\": {\"type\": \"integer\"}, "
                      "\"intact\": {\"type\": \"boolean\"}, \"why\": {\"type\": \"string\"}, "

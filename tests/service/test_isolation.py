@@ -559,6 +559,7 @@ ROWS = [
     ("PATCH", "/v1/nodes/{name}", "node", FLEET_CHANGE),
     ("PATCH", "/v1/nodes/{name}/labels", "node", FLEET_CHANGE),
     ("GET", "/v1/events", "event_job", SEE),
+    ("GET", "/v1/events/past", "event_job", SEE),
     ("GET", "/v1/audit", None, AUDIT),
     ("GET", "/v1/audit/verify", None, VERIFY),
     ("POST", "/v1/admin/backup", "backup", FLEET_MAKE),
