@@ -45,9 +45,12 @@ typedef struct st_launch {
     bool sim_gpus;                /* there are no device files */
     const st_storage *data_limit; /* of /data, for the file system to keep; NULL: it does not */
     const char *volumes;          /* where volumes are; NULL: there are none */
+    const char *program;          /* of ours, to be seen at ST_TEST_PROGRAM; NULL: none */
     const char *dir;              /* the node's folder */
     int64_t segment_port;         /* of UDP, for networks of tenants that reach other nodes */
 } st_launch;
+
+#define ST_TEST_PROGRAM "/run/stint-test"
 
 typedef struct st_exec_ops {
     const char *name;

@@ -29,6 +29,7 @@
  *   mps_work.c  starts, tells and ends them, by workers
  *   watch.c     who shares a GPU keeps to the memory it was granted
  *   trial.c     tests the node when it is asked to
+ *   trial_run.c runs what measures its GPUs, as a task
  *
  * A field of st_host belongs to the acting thread unless it says otherwise; what both need is in the
  * mail (agent/voice.h), under its lock.
@@ -48,6 +49,7 @@
 #include "agent/slices.h"
 #include "agent/storage.h"
 #include "agent/telemetry.h"
+#include "agent/trial.h"
 #include "agent/tunnel.h"
 #include "agent/voice.h"
 #include "agent/worker.h"
@@ -235,6 +237,7 @@ typedef struct st_host {
     bool test_told;        /* stintd has heard that */
     uint64_t test_telling; /* the first report that says so; 0: none yet */
     int64_t test_ms;       /* boot clock: when it is told again if it is still asked for */
+    st_trial trial;
 
     ST_VEC(st_image_want) images; /* that the list wants ready (agent/images.c) */
     char unpacking[PATH_MAX];     /* which a worker is at; "": none */

@@ -480,6 +480,16 @@ static void guard(st_arena *arena, const st_guard_client *g, st_run_spec *s)
     s->nmount = n;
 }
 
+/* What tests the node. It has no guard: it has GPUs whole. */
+static void program(st_arena *arena, const char *path, st_run_spec *s)
+{
+    st_run_mount *v = st_arena_alloc(arena, sizeof *v);
+
+    *v = (st_run_mount){.source = path, .target = ST_TEST_PROGRAM};
+    s->mounts = v;
+    s->nmount = 1;
+}
+
 int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_t now_ms,
                    st_run_spec *ret, st_err *err)
 {
@@ -514,6 +524,8 @@ int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_
         return r;
     if (l->guard)
         guard(arena, l->guard, &s);
+    else if (l->program)
+        program(arena, l->program, &s);
     if (l->order->deadline_ms > 0)
         s.time_limit_ms = ST_MAX(l->order->deadline_ms + ST_LATE_MS - now_ms, 1);
     r = secrets(arena, job, &s, err);

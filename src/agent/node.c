@@ -123,6 +123,7 @@ static void hear(st_host *h)
     m->poked = false;
     heard = m->heard_no;
     h->test_wanted = m->test;
+    memcpy(h->trial.orders, m->trial, sizeof h->trial.orders);
     if (m->has_list) {
         list = m->list;
         m->list = (st_strbuf){0};
@@ -263,6 +264,7 @@ void st_host_turn(st_host *h)
     h->now_ms = now;
     st_voice_doing(h, "looking after its tasks");
     hear(h);
+    st_trial_order(h, now);
     st_host_disk(h, now);
     st_host_data(h, now);
     st_host_sweep(h, now, false);
@@ -360,6 +362,7 @@ void st_host_free(st_host *h)
     st_host_neighbours_free(h);
     st_vec_free(&h->slices);
     st_strbuf_done(&h->test_text);
+    st_trial_done(h);
     st_host_images_done(h);
     st_vec_free(&h->daemons);
     st_host_data_close(h);

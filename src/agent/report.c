@@ -43,7 +43,7 @@ static void add_used(const st_task *t, st_strbuf *out)
 /* Over, off the list and looked after: what it used, once more, until that was heard. */
 static bool leaves(const st_task *t)
 {
-    return !st_task_live(t) && t->unlisted_ms != 0 && t->clean && !t->told;
+    return !st_task_live(t) && t->unlisted_ms != 0 && t->clean && !t->told && !st_trial_is(&t->key);
 }
 
 static void past_json(st_host *h, uint64_t no, st_strbuf *out)
@@ -130,7 +130,7 @@ static void report_json(st_host *h, uint64_t no, bool log_down, st_strbuf *out)
         const st_task *t = &h->journal.tasks.v[i];
 
         /* Off the list and over: how it ended was heard with what it used. */
-        if (!st_task_live(t) && t->unlisted_ms != 0 && t->told)
+        if (st_trial_is(&t->key) || (!st_task_live(t) && t->unlisted_ms != 0 && t->told))
             continue;
         st_strbuf_add(out, sep);
         task_json(h, t, log_down, out);

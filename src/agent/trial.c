@@ -1,7 +1,9 @@
 /*
- * The quick test of a node, when stintd asks for one: what its GPUs say of themselves, against limits (health/health.h). It runs
- * nothing on them, so that it may be made beside jobs.
+ * Tests of a node, when stintd asks for one: what its GPUs say of themselves, and above level quick what was measured on them
+ * (agent/trial.h), against limits (health/health.h).
  */
+#include "agent/trial.h"
+
 #include <inttypes.h>
 
 #include "agent/files.h"
@@ -22,13 +24,15 @@ static void measure(st_host *h, int64_t now, st_gpu_inventory *inv, st_diag_gpu 
     st_err err;
 
     *ret = (st_diag_facts){.joined = h->inv.n, .gpu = gpu};
+    st_diag_unmeasured(ret->measured);
     ret->driver = h->gpu && st_gpu_inventory_get(h->gpu, inv, &err) == 0;
     ret->n = ret->driver ? ST_MIN(inv->n, h->inv.n) : 0;
     for (int d = 0; d < ret->n; d++) {
         const st_gpu_info *info = &inv->gpu[d];
         st_gpu_sample s = {0};
 
-        gpu[d] = (st_diag_gpu){.answers = !info->lost};
+        gpu[d] = (st_diag_gpu){.answers = !info->lost, .type = h->inv.gpu[d].type};
+        st_diag_unmeasured(gpu[d].measured);
         if (st_gpu_sample_get(h->gpu, d, ST_GPU_WHOLE, now, &s, &err) < 0)
             gpu[d].answers = false;
         gpu[d].xid = value_of(&s, ST_GPU_XID);
@@ -71,34 +75,125 @@ static void write_row(void *ctx, const st_diag_row *row)
                             .code = row->diag};
 }
 
-static void make(st_host *h, int64_t now)
+/* ---- what was measured ---------------------------------------------------------------------- */
+
+static void take_measured(const json_t *said, int64_t measured[ST_DIAG_COUNT])
+{
+    const char *word;
+    const json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)said, word, value)
+    {
+        int diag = st_diag_parse(word);
+
+        if (diag >= ST_DIAG_WORKS && json_is_integer(value) && json_integer_value(value) >= 0)
+            measured[diag] = json_integer_value(value);
+    }
+}
+
+/* What the program said, and what the telemetry saw meanwhile. GPUs of which it said nothing were not measured. */
+static void add_measured(const st_host *h, const json_t *said, st_diag_gpu *gpu,
+                         st_diag_facts *facts)
+{
+    const json_t *row;
+    size_t i;
+
+    facts->nccl = json_is_true(json_object_get(said, "nccl"));
+    facts->blas = json_is_true(json_object_get(said, "blas"));
+    take_measured(said, facts->measured);
+    for (int d = 0; d < facts->n; d++) {
+        const st_trial_seen *seen = &h->trial.seen[d];
+
+        gpu[d].measured[ST_DIAG_TEMPERATURE] = seen->temperature;
+        gpu[d].measured[ST_DIAG_POWER] = seen->power_w;
+        gpu[d].measured[ST_DIAG_CLOCK] = seen->clock;
+        if (gpu[d].throttle != ST_DIAG_UNKNOWN)
+            gpu[d].throttle |= seen->throttle;
+    }
+    json_array_foreach(json_object_get(said, "gpus"), i, row)
+    {
+        int64_t at = json_integer_value(json_object_get(row, "gpu"));
+
+        if (json_is_integer(json_object_get(row, "gpu")) && at >= 0 && at < facts->n)
+            take_measured(row, gpu[at].measured);
+    }
+}
+
+/* ---- a test --------------------------------------------------------------------------------- */
+
+static void begin_text(st_host *h, st_test_level level, int64_t since, bool passed, const char *why)
+{
+    st_strbuf_clear(&h->test_text);
+    st_strbuf_addf(&h->test_text,
+                   "{\"no\":%" PRId64 ",\"level\":\"%s\",\"version\":%d,\"ms\":%" PRId64
+                   ",\"passed\":%s,\"reason\":",
+                   h->test_wanted, st_test_level_name(level), ST_DIAG_VERSION, st_boot_ms() - since,
+                   passed ? "true" : "false");
+    st_quote_json(&h->test_text, why);
+}
+
+/* said NULL: nothing was measured. */
+static void make(st_host *h, int64_t now, const json_t *said)
 {
     st_gpu_inventory inv;
     st_diag_gpu gpu[ST_DEVS_MAX];
     st_diag_facts facts;
-    const st_diag_limits limits = st_diag_limits_default();
+    st_diag_limits limits;
+    const char *with = json_string_value(json_object_get(said, "with"));
+    const st_test_level asked = st_trial_asked(&h->trial, &limits);
     writer w = {0};
     int failed;
 
     measure(h, now, &inv, gpu, &facts);
-    failed = st_diag_quick(&facts, &limits, &h->process->xids, write_row, &w);
-    st_strbuf_clear(&h->test_text);
-    st_strbuf_addf(&h->test_text,
-                   "{\"no\":%" PRId64 ",\"level\":\"quick\",\"version\":%d,\"ms\":%" PRId64
-                   ",\"passed\":%s,\"reason\":",
-                   h->test_wanted, ST_DIAG_VERSION, st_boot_ms() - now, failed ? "false" : "true");
-    st_quote_json(&h->test_text, w.why);
+    facts.level = said || h->inv.n == 0 ? asked : ST_TEST_QUICK;
+    if (said)
+        add_measured(h, said, gpu, &facts);
+    failed = st_diag_judge(&facts, &limits, &h->process->xids, write_row, &w);
+    begin_text(h, facts.level, said ? h->trial.began_ms : now, failed == 0, w.why);
     if (failed)
         st_finding_json(&w.found, &h->test_text);
+    if (with) {
+        st_strbuf_add(&h->test_text, ",\"with\":");
+        st_quote_json(&h->test_text, with);
+    }
     st_strbuf_addf(&h->test_text, ",\"results\":[%s]}", st_strbuf_str(&w.rows));
-    st_say(h, "tested", "test=%" PRId64 " passed=%s failed=%d reason=\"%s\"", h->test_wanted,
-           failed ? "false" : "true", failed, w.why);
+    st_say(h, "tested", "test=%" PRId64 " level=%s passed=%s failed=%d reason=\"%s\"",
+           h->test_wanted, st_test_level_name(facts.level), failed ? "false" : "true", failed,
+           w.why);
     st_strbuf_done(&w.rows);
+}
+
+/* The checker broke, which says nothing of the node. */
+static void not_made(st_host *h, const char *why)
+{
+    static const st_finding checker = {.kind = ST_FAULT_CHECKER, .gpu = -1};
+    st_diag_limits limits;
+
+    begin_text(h, st_trial_asked(&h->trial, &limits), h->trial.began_ms, false, why);
+    st_finding_json(&checker, &h->test_text);
+    st_strbuf_add(&h->test_text, ",\"results\":[]}");
+    st_say(h, "not-tested", "test=%" PRId64 " reason=\"%s\"", h->test_wanted, why);
+}
+
+/* False: not yet. */
+static bool measured(st_host *h, int64_t now)
+{
+    json_t *said = NULL;
+    st_err err = {0};
+    int r = st_trial_look(h, &said, &err);
+
+    if (r > 0)
+        make(h, now, said);
+    else if (r < 0)
+        not_made(h, err.msg);
+    json_decref(said);
+    return r != 0;
 }
 
 void st_host_test(st_host *h, int64_t now)
 {
     bool unwell = h->fenced || h->ill[0] || h->hangs[0] || h->stuck[0] || h->full[0] || h->unfit[0];
+    st_diag_limits limits;
 
     if (h->test_wanted == 0 || !h->has_list)
         return;
@@ -107,8 +202,11 @@ void st_host_test(st_host *h, int64_t now)
             return;
     } else if (unwell) {
         return; /* that comes first, and is said already */
+    } else if (h->inv.n > 0 && st_trial_asked(&h->trial, &limits) > ST_TEST_QUICK) {
+        if (!measured(h, now))
+            return;
     } else {
-        make(h, now);
+        make(h, now, NULL);
     }
     h->test_no = h->test_wanted;
     h->test_told = false;

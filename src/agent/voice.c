@@ -251,6 +251,7 @@ static int64_t epoch_of(st_host *h)
 
 static void status_answered(st_host *h, const json_t *root)
 {
+    ST_CLEANUP(st_freep) char *trial = json_dumps(json_object_get(root, "trial"), JSON_COMPACT);
     st_talk *k = &h->talk;
 
     if (k->main_at.failures > 0)
@@ -272,6 +273,8 @@ static void status_answered(st_host *h, const json_t *root)
     if (!json_is_false(json_object_get(root, "taken")))
         h->mail.heard_no = k->sent_no;
     h->mail.test = json_integer_value(json_object_get(root, "test"));
+    snprintf(h->mail.trial, sizeof h->mail.trial, "%s",
+             trial && strlen(trial) < sizeof h->mail.trial ? trial : "");
     pthread_mutex_unlock(&h->mail.lock);
     k->main_at.at_ms = k->sent_ms + k->interval_ms;
     /* As long as it took: what changes all the time is said all the time, but half of it at most. */

@@ -30,7 +30,8 @@
 #include "base/strbuf.h"
 #include "model/incident.h"
 
-#define ST_STALL_MS INT64_C(120000)
+#define ST_STALL_MS  INT64_C(120000)
+#define ST_TRIAL_MAX 1024
 
 struct st_host;
 
@@ -61,14 +62,15 @@ typedef struct st_mail {
     char piece_path[128];
 
     /* From the voice. */
-    bool poked;           /* something is new for the acting side */
-    bool said;            /* something is new for the voice */
-    uint64_t heard_no;    /* the last report that was answered */
-    int64_t test;         /* the test of the node that stintd waits for; 0 none */
-    st_strbuf list;       /* as it came */
-    bool has_list;        /* and was not taken yet */
-    int64_t lease_end_ms; /* boot clock; 0: none was given yet */
-    bool lapsed;          /* one has ended, and the acting side has not seen to it */
+    bool poked;               /* something is new for the acting side */
+    bool said;                /* something is new for the voice */
+    uint64_t heard_no;        /* the last report that was answered */
+    int64_t test;             /* the test of the node that stintd waits for; 0 none */
+    char trial[ST_TRIAL_MAX]; /* what it says of that, JSON; "": nothing */
+    st_strbuf list;           /* as it came */
+    bool has_list;            /* and was not taken yet */
+    int64_t lease_end_ms;     /* boot clock; 0: none was given yet */
+    bool lapsed;              /* one has ended, and the acting side has not seen to it */
     bool keep;
     int64_t skew_ms; /* stintd's clock less the boot clock */
     int64_t chunk;   /* of a log, at most */

@@ -399,6 +399,8 @@ void st_api_agent_status(st_call *call, void *ctx)
     st_out_raw(&out, "taken", answer.taken ? "true" : "false");
     if (answer.test > 0)
         st_out_int(&out, "test", answer.test);
+    if (answer.trial[0])
+        st_out_raw(&out, "trial", answer.trial);
     st_strbuf_addc(&out, '}');
     st_call_reply_buf(call, 200, NULL, &out);
     st_strbuf_done(&out);

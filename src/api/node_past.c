@@ -1,6 +1,6 @@
 /*
- * Tests of nodes: owners ask for one, and everybody sees what was found and what became of a node. Who decided something, and
- * what they wrote, is for owners.
+ * What became of nodes: their tests, states and remedies. Everybody sees it; who decided something, and what they wrote, is for
+ * owners. Tests are asked for in node_tests.c.
  */
 #include <jansson.h>
 #include <stdlib.h>
@@ -10,8 +10,6 @@
 #include "api/state.h"
 #include "base/mem.h"
 #include "base/quote.h"
-
-/* ---- what was ------------------------------------------------------------------------------------ */
 
 static void past_json(st_question *q, json_t *list)
 {
@@ -89,57 +87,4 @@ void st_api_node_history(st_call *call, void *ctx)
 void st_api_node_remedies(st_call *call, void *ctx)
 {
     st_api_ask(ctx, call, fill_remedies, st_call_param(call, "name"), 0);
-}
-
-/* ---- asking -------------------------------------------------------------------------------------- */
-
-typedef struct trial {
-    st_cmd_event ev; /* first */
-    st_call *call;
-    char name[ST_NAME_MAX + 2];                      /* one too long for a name is still none */
-    int (*run)(st_tx *tx, st_cmd *cmd, st_err *err); /* what control gave */
-} trial;
-
-static int run_test(st_tx *tx, st_cmd *cmd, st_err *err)
-{
-    trial *c = (trial *)cmd;
-    char q[ST_QUOTE_MAX];
-
-    c->ev.event.u.tested.node = st_fleet_node(st_core_fleet(st_tx_core(tx)), c->name);
-    if (c->ev.event.u.tested.node < 0)
-        return st_fail(err, ST_ENOENT, "there is no node %s", st_quote(q, c->name));
-    return c->run(tx, cmd, err);
-}
-
-static void test_done(st_cmd *cmd, const st_err *err)
-{
-    trial *c = (trial *)cmd;
-    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
-
-    st_strbuf_addc(&out, '{');
-    st_out_text(&out, "name", c->name);
-    st_strbuf_addc(&out, '}');
-    if (err)
-        st_call_fail(c->call, err);
-    else
-        st_call_reply_buf(c->call, 202, NULL, &out);
-    free(c);
-}
-
-void st_api_node_test(st_call *call, void *ctx)
-{
-    trial *c = st_xcalloc(1, sizeof *c);
-
-    c->call = call;
-    strncpy(c->name, st_call_param(call, "name"), ST_NAME_MAX + 1);
-    c->ev.who = *st_api_who(call);
-    c->ev.verb = "node.test";
-    c->ev.target = c->name;
-    c->ev.event.kind = ST_EV_TEST;
-    st_cmd_event_init(&c->ev);
-    c->run = c->ev.cmd.run;
-    c->ev.cmd.run = run_test;
-    c->ev.cmd.done = test_done;
-    st_call_defer(call);
-    st_api_post(ctx, call, &c->ev.cmd);
 }

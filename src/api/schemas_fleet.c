@@ -113,12 +113,27 @@ const st_schema st_schemas_fleet[] = {
      "{\"type\": \"object\", \"properties\": {\"tests\": {\"type\": \"array\", \"items\": "
      "{\"type\": \"object\", \"properties\": {\"at\": {\"type\": \"string\", \"format\": "
      "\"date-time\"}, \"test\": {\"type\": \"integer\"}, \"level\": {\"type\": \"string\"}, "
+     "\"with\": {\"type\": \"string\", \"description\": \"the libraries or programs that "
+     "measured\"}, \"broken\": {\"type\": \"boolean\", \"description\": \"the test itself "
+     "failed; it says nothing of the node\"}, "
      "\"version\": {\"type\": \"integer\"}, \"passed\": {\"type\": \"boolean\"}, \"reason\": "
      "{\"type\": \"string\"}, \"ms\": {\"type\": \"integer\"}, \"results\": {\"type\": "
      "\"array\", \"items\": {\"type\": \"object\", \"properties\": {\"check\": {\"type\": "
      "\"string\"}, \"gpu\": {\"type\": \"integer\"}, \"verdict\": {\"type\": \"string\"}, "
-     "\"value\": {\"type\": \"integer\"}, \"limit\": {\"type\": \"integer\"}}}}}}}}, "
-     "\"required\": [\"tests\"]}"},
+     "\"value\": {\"type\": \"integer\"}, \"limit\": {\"type\": \"integer\"}, \"unit\": "
+     "{\"type\": \"string\"}}}}}}}}, \"required\": [\"tests\"]}"},
+    {"NodeTest", "{\"type\": \"object\", \"properties\": {\"level\": {\"type\": \"string\", "
+                 "\"enum\": [\"quick\", \"short\", \"long\", \"burn\"]}}, "
+                 "\"additionalProperties\": false}"},
+    {"TestLimits",
+     "{\"type\": \"object\", \"properties\": {\"type\": {\"type\": \"string\"}, \"limits\": "
+     "{\"type\": \"array\", \"items\": {\"type\": \"object\", \"properties\": {\"limit\": "
+     "{\"type\": \"string\"}, \"value\": {\"type\": \"integer\"}, \"default\": {\"type\": "
+     "\"integer\"}, \"unit\": {\"type\": \"string\"}, \"about\": {\"type\": \"string\"}}}}}, "
+     "\"required\": [\"type\", \"limits\"]}"},
+    {"TestLimitsChange",
+     "{\"type\": \"object\", \"properties\": {}, \"additionalProperties\": {\"type\": "
+     "[\"integer\", \"null\"]}, \"description\": \"limits by name; null: as it was\"}"},
     {"NodeHistory",
      "{\"type\": \"object\", \"properties\": {\"history\": {\"type\": \"array\", \"items\": "
      "{\"type\": \"object\", \"properties\": {\"at\": {\"type\": \"string\", \"format\": "

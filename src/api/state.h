@@ -282,6 +282,7 @@ st_handler st_api_nodes_list, st_api_node_make, st_api_node_get, st_api_node_pat
 st_handler st_api_incidents, st_api_incident, st_api_incident_reset;
 st_handler st_api_node_remedies;
 st_handler st_api_node_test, st_api_node_tests, st_api_node_history;
+st_handler st_api_type_limits, st_api_type_limits_patch;
 st_handler st_api_node_rejoin, st_api_node_labels, st_api_node_remove, st_api_pool_remove;
 st_handler st_api_events, st_api_events_past, st_api_audit_list, st_api_audit_verify;
 st_handler st_api_reload, st_api_backup, st_api_clock_get, st_api_clock_accept, st_api_restore_get,

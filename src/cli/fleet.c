@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "base/num.h"
 #include "base/quote.h"
 #include "cli/admin_doc.h"
 #include "cli/view.h"
@@ -17,6 +18,7 @@ typedef struct fleet_flags {
     const char *vram, *mig, *reason;
     /* node drain */
     const char *by, *within, *then; /* and zone: a time zone */
+    const char *level;              /* node test */
     /* for --watch */
     st_cli *cli;
     st_client *client;
@@ -382,10 +384,37 @@ static int node_retire(st_cli *cli, int argc, char **argv, st_err *err)
     return set_state(cli, argc, argv, "retired", err);
 }
 
+static const st_cli_row test_options[] = {
+    TEXT_ROW("level", level, "quick|short|long|burn", "what is tested (default: quick)"),
+    {"force", 'f', ST_CLI_FLAG, offsetof(fleet_flags, force), NULL,
+     "although bookings lose their place there", 0, 0},
+    {0},
+};
+
 static int node_test(st_cli *cli, int argc, char **argv, st_err *err)
 {
-    return act(cli, argc, argv, none, "POST", "nodes", "/test", "is being tested: stint node tests",
-               err);
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_body_done) st_body body = {0};
+    fleet_flags f = {0};
+    int n = 0, r = begin(cli, argc, argv, test_options, 1, INT32_MAX, &f, &client, &n, err);
+
+    st_body_put(&body, "level", f.level);
+    st_body_end(&body);
+    for (int i = 1; r == 0 && i <= n; i++) {
+        ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
+
+        st_admin_path(&path, "nodes", argv[i]);
+        st_strbuf_add(&path, f.force ? "/test?force=true" : "/test");
+        st_strbuf_addf(&said, "node %s is being tested: stint node tests %s", argv[i], argv[i]);
+        r = st_admin_send(cli, client,
+                          &(st_request){.method = "POST",
+                                        .path = st_strbuf_str(&path),
+                                        .body = st_strbuf_str(&body.text)},
+                          ST_CLI_TABLE, st_strbuf_str(&said), err);
+        if (r < 0)
+            r = st_admin_near(client, "nodes", argv[i], r, err);
+    }
+    return r;
 }
 
 /* What failed, or how many checks there were. */
@@ -527,10 +556,13 @@ const st_cli_verb st_cli_node_verbs[] = {
     {"retire", "Take nodes out of service for good, and keep their names",
      "[--reason TEXT] NODE...", .fn = node_retire,
      .example = "  stint node retire node07 --reason 'third memory fault'\n"},
-    {"test", "Have nodes tested by their agents", "NODE...",
-     "The test reads what the GPUs say of themselves, and runs nothing on them. A node that\n"
-     "fails it goes to repair; its jobs go on.\n",
-     .fn = node_test, .example = "  stint node test node07\n"},
+    {"test", "Have nodes tested by their agents", "[OPTION...] NODE...",
+     "quick reads what the GPUs say of themselves, and runs nothing on them. short (2 minutes)\n"
+     "copies, and writes and reads device memory; long (15 minutes) also makes matrix products;\n"
+     "burn does that for 2 hours. For these the node takes no new jobs, and they begin when its\n"
+     "last job with GPUs has ended. A node that fails goes to repair; its jobs go on.\n",
+     .fn = node_test, .options = test_options,
+     .example = "  stint node test node07\n  stint node test --level short node07 node08\n"},
     {"tests", "Show the last tests of a node", "[OPTION...] NODE", .fn = node_tests,
      .options = show_options, .example = "  stint node tests node07\n"},
     {"remedies", "Show what was done to mend a node (owners)", "[OPTION...] NODE",
@@ -556,7 +588,71 @@ const st_cli_verb st_cli_node_verbs[] = {
     {0},
 };
 
+/* ---- what GPUs must reach ----------------------------------------------------------------------- */
+
+static const st_view_column limit_columns[] = {
+    {"LIMIT", "limit", ST_VIEW_TEXT, NULL},    {"VALUE", "value", ST_VIEW_NUM, NULL},
+    {"DEFAULT", "default", ST_VIEW_NUM, NULL}, {"UNIT", "unit", ST_VIEW_TEXT, NULL},
+    {"ABOUT", "about", ST_VIEW_TEXT, NULL},    {0},
+};
+
+/* LIMIT=NUMBER, or LIMIT- for the default. */
+static int limits_body(int n, char **words, st_body *body, st_err *err)
+{
+    for (int i = 0; i < n; i++) {
+        char *at = strpbrk(words[i], "=-"), *last = words[i] + strlen(words[i]) - 1;
+        char *equals = strchr(words[i], '=');
+        int64_t value;
+
+        if (!equals && at && *last == '-') {
+            *last = '\0';
+            st_body_raw(body, words[i], "null");
+            continue;
+        }
+        if (!equals || st_parse_i64(equals + 1, 0, INT64_MAX, &value, err) < 0)
+            return st_fail(err, ST_EINVAL, "%s is not LIMIT=NUMBER or LIMIT-", words[i]);
+        *equals = '\0';
+        st_body_raw(body, words[i], equals + 1);
+    }
+    return 0;
+}
+
+static int type_limits(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_body_done) st_body body = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
+    fleet_flags f = {0};
+    int n = 0, r = begin(cli, argc, argv, show_options, 1, INT32_MAX, &f, &client, &n, err);
+
+    if (r < 0)
+        return r;
+    st_admin_path(&path, "types", argv[1]);
+    st_strbuf_add(&path, "/limits");
+    if (n == 1)
+        return st_view_list(cli, client, f.format, st_strbuf_str(&path), "limits", limit_columns,
+                            err);
+    r = limits_body(n - 1, argv + 2, &body, err);
+    if (r < 0)
+        return r;
+    st_body_end(&body);
+    st_strbuf_addf(&said, "tests of %s have other limits", argv[1]);
+    return st_admin_send(cli, client,
+                         &(st_request){.method = "PATCH",
+                                       .path = st_strbuf_str(&path),
+                                       .body = st_strbuf_str(&body.text)},
+                         ST_CLI_TABLE, st_strbuf_str(&said), err);
+}
+
 const st_cli_verb st_cli_type_verbs[] = {
+    {"limits", "Show or change what GPUs of a type must reach in tests",
+     "[OPTION...] TYPE [LIMIT=N|LIMIT- ...]",
+     "Without LIMIT the limits are shown. LIMIT- is the default again. Of a speed, 0 is: measured\n"
+     "and not judged. Nodes have new limits with their next test.\n",
+     .fn = type_limits, .options = show_options,
+     .example = "  stint type limits h200\n"
+                "  stint type limits h200 pcie-in=45000 temperature=85\n"
+                "  stint type limits h200 pcie-in-\n"},
     {"list", "List GPU types", "[OPTION...]", .fn = st_cli_type_list, .options = list_options,
      .example = "  stint type list\n"},
     {"add", "Add a GPU type; common ones need only a name", "[OPTION...] TYPE",

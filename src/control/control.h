@@ -18,6 +18,7 @@
 
 #include "core/core.h"
 #include "engine/engine.h"
+#include "health/health.h"
 #include "state/allowance.h"
 #include "state/classes.h"
 #include "state/command.h"
@@ -321,6 +322,27 @@ typedef struct st_cmd_labels {
 } st_cmd_labels;
 
 void st_cmd_labels_init(st_cmd_labels *cmd);
+
+/* An owner has a node tested. */
+typedef struct st_cmd_trial {
+    st_cmd cmd;
+    st_identity who;
+    const char *node;
+    st_test_level level;
+    bool force; /* although bookings lose their place meanwhile */
+} st_cmd_trial;
+
+void st_cmd_trial_init(st_cmd_trial *cmd);
+
+/* An owner changes what GPUs of a type must reach in tests. */
+typedef struct st_cmd_limits {
+    st_cmd cmd;
+    st_identity who;
+    const char *type;
+    const json_t *set; /* {LIMIT: number, or null: as it was} */
+} st_cmd_limits;
+
+void st_cmd_limits_init(st_cmd_limits *cmd);
 
 /* An owner removes a node that nobody is on, or a pool without nodes. */
 typedef struct st_cmd_remove {

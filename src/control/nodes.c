@@ -5,7 +5,6 @@
  * kept as documents of the store, beside the core's node of the same name:
  *   node NAME          {"machine", "key", "agent"}: who it is, what it said of itself (control/register.c)
  *   node-history NAME  [{"at", "state", "by", "reason"}, …]: what became of it, the newest last
- *   node-tests NAME    [{"at", "test", "level", "passed", "results": […]}, …]: likewise
  *   version "node NAME"  when it was last edited, or its state changed (state/versions.c)
  *   node-labels NAME  what owners have added to its labels (control/labels.c)
  *   node-flags NAME    {"two-voices": {"reason", "since", "last", "times", "boot"}, …}: see model/said.h
@@ -46,9 +45,11 @@ void st_control_tell_node(st_control *ctl, int32_t id)
         r == 0 ? st_document_json(ctl->store, "node-flags", node->name, &r, &err) : NULL;
     const json_t *two = json_object_get(flags, st_flag_name(ST_FLAG_VOICES));
     char *doc = row ? json_dumps(json_object_get(row, "agent"), JSON_COMPACT) : NULL;
+    char *trial = st_trial_orders(ctl, node);
     const st_engine_node said = {.node = node,
                                  .pool = &st_core_fleet(ctl->core)->pools.v[node->pool],
                                  .doc = doc,
+                                 .trial = trial,
                                  .fault = node->fault.by ? node->fault.reason : NULL,
                                  .key = json_string_value(json_object_get(row, "key")),
                                  .frozen = json_string_value(json_object_get(two, "boot"))};
@@ -57,6 +58,7 @@ void st_control_tell_node(st_control *ctl, int32_t id)
         st_control_say(ctl, "event=node_unread node=%s reason=\"%s\"", node->name, err.msg);
     engine->ops->node(engine, &said);
     free(doc);
+    free(trial);
     json_decref(row);
     json_decref(flags);
 }
@@ -237,7 +239,6 @@ int st_node_report(st_tx *tx, const st_report *rep, st_err *err)
 /* ---- its past ----------------------------------------------------------------------------------- */
 
 #define HISTORY_MAX 100
-#define TESTS_MAX   10
 
 /* At the end of a list of which the last ones are kept. */
 static int append(st_tx *tx, const char *kind, const char *name, json_t *entry, size_t most,
@@ -273,37 +274,6 @@ int st_node_follow(st_tx *tx, const st_effect *fx, st_err *err)
         json_object_set_new(entry, "reason", json_string(note->reason));
     }
     return append(tx, "node-history", node->name, entry, HISTORY_MAX, err);
-}
-
-int st_node_tested(st_tx *tx, const st_report *rep, const char *doc, st_err *err)
-{
-    const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[rep->node];
-    st_event event = {.kind = ST_EV_TESTED};
-    json_t *entry = doc ? json_loads(doc, 0, NULL) : NULL;
-    int r = st_tx_open(tx, err);
-
-    event.u.tested.node = rep->node;
-    event.u.tested.test = rep->test;
-    event.u.tested.passed = rep->done;
-    event.u.tested.reason = rep->reason;
-    event.u.tested.finding = rep->finding;
-    if (node->test != rep->test || node->tested == rep->test) {
-        json_decref(entry);
-        return r; /* it was told before */
-    }
-    if (r == 0)
-        r = st_tx_apply(tx, &event, err);
-    if (r < 0) {
-        json_decref(entry);
-        return r;
-    }
-    st_control_say(tx->ctl, "event=node_tested node=%s test=%lld passed=%s reason=\"%s\"",
-                   node->name, (long long)rep->test, rep->done ? "true" : "false", rep->reason);
-    entry = json_is_object(entry) ? entry : json_object();
-    json_object_set_new(entry, "at", json_integer(tx->now));
-    json_object_set_new(entry, "test", json_integer(rep->test));
-    json_object_set_new(entry, "passed", json_boolean(rep->done));
-    return append(tx, "node-tests", node->name, entry, TESTS_MAX, err);
 }
 
 /* ---- flags ------------------------------------------------------------------------------------- */

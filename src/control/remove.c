@@ -27,6 +27,8 @@ static int forget_node(st_tx *tx, const char *name, int64_t *ret_revoked, st_err
     if (r == 0)
         r = st_document_erase(tx, "node-tests", name, err);
     if (r == 0)
+        r = st_document_erase(tx, "node-level", name, err);
+    if (r == 0)
         r = st_document_erase(tx, "node-labels", name, err);
     return r;
 }

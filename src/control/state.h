@@ -152,8 +152,12 @@ int st_node_report(st_tx *tx, const st_report *report, st_err *err);
 int st_node_unflag(st_tx *tx, int32_t id, st_err *err);
 /* An effect goes into its history. */
 int st_node_follow(st_tx *tx, const st_effect *fx, st_err *err);
-/* What a test has found; doc: its results, JSON, or NULL. */
+/* trials.c: what a test has found; doc: its results, JSON, or NULL. */
 int st_node_tested(st_tx *tx, const st_report *report, const char *doc, st_err *err);
+/* What its agent is told of the test that is asked for: level, GPU type and limits, JSON; the caller frees it. */
+char *st_trial_orders(st_control *ctl, const st_node *node);
+/* What is kept of what a node says of a test; said NULL: it says nothing. */
+json_t *st_trial_entry(const json_t *said);
 /* A report of what is wrong with what a node says; *ret_new: it was not known. */
 int st_node_flag(st_tx *tx, const st_report *rep, bool *ret_new, st_err *err);
 /* Revokes the token of the time before keys, if there is one. */

@@ -136,6 +136,7 @@ typedef struct st_engine_node {
     const st_node *node;
     const st_pool *pool; /* it belongs to */
     const char *doc;     /* what its agent said of it, JSON; NULL: a person announced it */
+    const char *trial;   /* of the test that is to be made: level, GPU type, limits, JSON */
     const char *fault;   /* why an engine had it declared failed; NULL: none did */
     const char *key;     /* the public key that is bound to it; NULL: none yet */
     const char *frozen;  /* the voice that was believed when a second one spoke; NULL: none did */

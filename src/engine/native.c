@@ -393,6 +393,8 @@ static void on_node(st_engine *engine, const st_engine_node *said)
         node->told_ms = 0;
         node->test = said->node->test > said->node->tested ? said->node->test : 0;
         node->test_told_ms = 0;
+        free(node->trial);
+        node->trial = said->trial ? st_xstrdup(said->trial) : NULL;
     }
     st_native_unlock(e);
 }
@@ -404,6 +406,7 @@ static void node_free(native_node *node)
     for (int d = 0; d < ST_DEVS_MAX; d++)
         free(node->uuids[d]);
     free(node->images);
+    free(node->trial);
     st_vec_free(&node->image_said);
     st_vec_free(&node->said);
     st_vec_free(&node->list);

@@ -98,6 +98,7 @@ typedef struct st_agent_image {
     const char *reason; /* NULL: none */
 } st_agent_image;
 
+#define ST_AGENT_TRIAL  1024
 #define ST_AGENT_IMAGES 64 /* in a status */
 #define ST_AGENT_NOTES  64 /* likewise */
 
@@ -136,8 +137,9 @@ typedef struct st_agent_answer {
     int64_t now_ms;
     int64_t lease_ms; /* from the moment the agent sent its status */
     bool keep;
-    bool taken;   /* what was said counts */
-    int64_t test; /* the test that is to be made, by number; 0 none */
+    bool taken;                 /* what was said counts */
+    int64_t test;               /* the test that is to be made, by number; 0 none */
+    char trial[ST_AGENT_TRIAL]; /* what is said of it, JSON; "": nothing */
     st_node_state state;
 } st_agent_answer;
 

@@ -460,6 +460,8 @@ int st_native_status(st_engine *engine, const char *name, const st_agent_status 
         ret->revision = node->revision;
         ret->state = node->state;
         ret->test = node->test;
+        if (node->test > 0 && node->trial && strlen(node->trial) < sizeof ret->trial)
+            memcpy(ret->trial, node->trial, strlen(node->trial) + 1);
     }
     st_native_unlock(e);
     return r;

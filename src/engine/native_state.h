@@ -95,6 +95,7 @@ typedef struct native_node {
     bool removed;
     bool ours;            /* declared failed or held by us, so ours to take back */
     int64_t test;         /* the test that is to be made; 0 none */
+    char *trial;          /* what its agent is told of that, JSON; NULL: nothing */
     int64_t test_told_ms; /* when what it found was last reported */
     bool lost, sick, synced;
     bool held;          /* it takes nothing new, says its agent */

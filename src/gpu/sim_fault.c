@@ -44,7 +44,9 @@ static void heal(sim_gpu *gpu)
     gpu->n = 0;
     st_vec_clear(&gpu->loads);
     st_vec_clear(&gpu->residue);
-    gpu->stuck = false;
+    gpu->stuck = gpu->hangs = false;
+    gpu->slow_pcie = gpu->slow_memory = gpu->slow_peer = gpu->slow_compute = 0;
+    gpu->bad_words = gpu->bad_products = gpu->broken = 0;
 }
 
 /* Somebody's process without a job, with all it does. */
@@ -58,6 +60,39 @@ static void intrude(sim_gpu *gpu, int64_t pid)
                     (sim_load){.job = INTRUDER,
                                .gi = ST_GPU_WHOLE,
                                .what = {.pid = pid, .mem_mib = INTRUDER_MIB, .busy_m = 100}});
+}
+
+/* What only tests find. */
+static void in_tests(sim_gpu *gpu, st_gpu_fault fault, int64_t value)
+{
+    switch (fault) {
+    case ST_GPU_FAULT_SLOW_PCIE:
+        gpu->slow_pcie = value;
+        break;
+    case ST_GPU_FAULT_SLOW_MEMORY:
+        gpu->slow_memory = value;
+        break;
+    case ST_GPU_FAULT_SLOW_PEER:
+        gpu->slow_peer = value;
+        break;
+    case ST_GPU_FAULT_SLOW_COMPUTE:
+        gpu->slow_compute = value;
+        break;
+    case ST_GPU_FAULT_BAD_WORDS:
+        gpu->bad_words = value;
+        break;
+    case ST_GPU_FAULT_BAD_PRODUCTS:
+        gpu->bad_products = value;
+        break;
+    case ST_GPU_FAULT_TEST_HANGS:
+        gpu->hangs = value != 0;
+        break;
+    case ST_GPU_FAULT_TEST_BREAKS:
+        gpu->broken = value;
+        break;
+    default:
+        ST_ASSERT(false);
+    }
 }
 
 static void inflict(st_gpu_sim *s, int at, st_gpu_fault fault, int64_t value)
@@ -120,7 +155,8 @@ static void inflict(st_gpu_sim *s, int at, st_gpu_fault fault, int64_t value)
     case ST_GPU_FAULT_HEAL:
         heal(gpu);
         break;
-    case ST_GPU_FAULT_COUNT:
+    default:
+        in_tests(gpu, fault, value);
         break;
     }
 }

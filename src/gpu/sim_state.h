@@ -54,8 +54,12 @@ typedef struct sim_gpu {
     bool lost, thermal, remap_pending, remap_failed;
     bool stuck; /* its memory cannot be cleared */
     int64_t xid, sbe, dbe, remapped, recovery;
-    int64_t sbe_before, dbe_before;     /* of these, before the last reset */
-    int64_t lanes, replays, links_down; /* lanes 0: all */
+    int64_t sbe_before, dbe_before;                          /* of these, before the last reset */
+    int64_t lanes, replays, links_down;                      /* lanes 0: all */
+    int64_t slow_pcie, slow_memory, slow_peer, slow_compute; /* percent in tests; 0: all of it */
+    int64_t bad_words, bad_products;
+    bool hangs;     /* what a test asks of it comes to no end */
+    int64_t broken; /* with what the program that tests ends; 0: it works */
 } sim_gpu;
 
 typedef struct st_gpu_sim {

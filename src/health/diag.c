@@ -1,21 +1,71 @@
-/* The quick diagnosis: what a GPU says of itself, against limits. Nothing runs on the GPU for it, so it may be made beside
- * jobs. */
+/* The diagnosis of a node: what its GPUs say of themselves and what was measured on them, against limits. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/macros.h"
 #include "health/health.h"
 
-static const char *const names[] = {
-#define X(id, word, about) [id] = word,
+static const struct {
+    const char *word, *unit;
+    bool of_node;
+    st_test_level level;
+    st_diag_kind kind;
+} rows[] = {
+#define X(id, word, node, level, kind, unit, about) \
+    [id] = {word, unit, node, ST_TEST_##level, ST_DIAG_##kind},
     ST_DIAG_TABLE(X)
 #undef X
 };
 
+static const struct {
+    const char *name;
+    int64_t seconds;
+} levels[] = {
+#define X(id, name, seconds, about) [id] = {name, seconds},
+    ST_TEST_LEVEL_TABLE(X)
+#undef X
+};
+
+const char *st_test_level_name(st_test_level level)
+{
+    ST_ASSERT(level < ST_TEST_LEVEL_COUNT);
+    return levels[level].name;
+}
+
+int64_t st_test_level_ms(st_test_level level)
+{
+    ST_ASSERT(level < ST_TEST_LEVEL_COUNT);
+    return levels[level].seconds * 1000;
+}
+
+int st_test_level_parse(const char *name)
+{
+    for (int l = 0; name && l < ST_TEST_LEVEL_COUNT; l++)
+        if (strcmp(levels[l].name, name) == 0)
+            return l;
+    return -1;
+}
+
 const char *st_diag_name(st_diag diag)
 {
     ST_ASSERT(diag < ST_DIAG_COUNT);
-    return names[diag];
+    return rows[diag].word;
+}
+
+const char *st_diag_unit(st_diag diag)
+{
+    ST_ASSERT(diag < ST_DIAG_COUNT);
+    return rows[diag].unit;
+}
+
+int st_diag_parse(const char *name)
+{
+    for (int d = 0; name && d < ST_DIAG_COUNT; d++)
+        if (strcmp(rows[d].word, name) == 0)
+            return d;
+    return -1;
 }
 
 const char *st_diag_verdict_name(st_diag_verdict verdict)
@@ -26,14 +76,13 @@ const char *st_diag_verdict_name(st_diag_verdict verdict)
     return words[verdict];
 }
 
-st_diag_limits st_diag_limits_default(void)
+void st_diag_unmeasured(int64_t measured[ST_DIAG_COUNT])
 {
-    return (st_diag_limits){
-#define X(field, word, def, about) .field = def,
-        ST_LIMIT_TABLE(X)
-#undef X
-    };
+    for (int d = 0; d < ST_DIAG_COUNT; d++)
+        measured[d] = ST_DIAG_UNKNOWN;
 }
+
+/* ---- what a value is compared with ------------------------------------------------------ */
 
 /* Of all GPUs of the node the one with most links says how many there should be. */
 static int64_t links_of(const st_diag_facts *facts)
@@ -45,6 +94,86 @@ static int64_t links_of(const st_diag_facts *facts)
             most = ST_MAX(most, facts->gpu[d].links);
     return most;
 }
+
+static int by_value(const void *pa, const void *pb)
+{
+    int64_t a = *(const int64_t *)pa, b = *(const int64_t *)pb;
+
+    return a < b ? -1 : a > b;
+}
+
+static bool same_type(const st_diag_gpu *a, const st_diag_gpu *b)
+{
+    return strcmp(a->type ? a->type : "", b->type ? b->type : "") == 0;
+}
+
+/* One of its speeds in percent of the middle one of its type, of two the faster; unknown without another GPU. */
+static int64_t beside(const st_diag_facts *facts, int gpu, st_diag diag)
+{
+    int64_t all[ST_DEVS_MAX], own = facts->gpu[gpu].measured[diag];
+    size_t n = 0;
+
+    for (int d = 0; d < facts->n && n < ST_DEVS_MAX; d++)
+        if (facts->gpu[d].measured[diag] > 0 && same_type(&facts->gpu[d], &facts->gpu[gpu]))
+            all[n++] = facts->gpu[d].measured[diag];
+    if (own < 0 || n < 2)
+        return ST_DIAG_UNKNOWN;
+    qsort(all, n, sizeof *all, by_value);
+    return own * 100 / all[n / 2];
+}
+
+static int64_t siblings(const st_diag_facts *facts, int gpu)
+{
+    int64_t least = ST_DIAG_UNKNOWN;
+
+    for (int k = 0; k < ST_DIAG_COUNT; k++) {
+        bool speed = rows[k].kind == ST_DIAG_FLOOR && !rows[k].of_node && k != ST_DIAG_SIBLINGS &&
+                     k != ST_DIAG_PATTERN_SHARE;
+        int64_t part = speed ? beside(facts, gpu, (st_diag)k) : ST_DIAG_UNKNOWN;
+
+        if (part != ST_DIAG_UNKNOWN && (least == ST_DIAG_UNKNOWN || part < least))
+            least = part;
+    }
+    return least;
+}
+
+static bool eight_linked(const st_diag_facts *facts)
+{
+    bool linked = facts->n == 8;
+
+    for (int d = 0; d < facts->n; d++)
+        linked = linked && facts->gpu[d].links > 0;
+    return linked;
+}
+
+/* 0: it is kept and not judged. What is published of links and libraries holds for nothing else. */
+static int64_t limit_of(const st_diag_facts *facts, const st_diag_limits *l, st_diag diag, int d)
+{
+    switch (diag) {
+    case ST_DIAG_PCIE_IN:
+        return l->pcie_in;
+    case ST_DIAG_PCIE_OUT:
+        return l->pcie_out;
+    case ST_DIAG_MEMORY_SPEED:
+        return l->memory_speed;
+    case ST_DIAG_PATTERN_SHARE:
+        return l->pattern_share;
+    case ST_DIAG_PEER:
+        return facts->gpu[d].links > 0 ? l->peer : 0;
+    case ST_DIAG_ALL_REDUCE:
+        return facts->nccl && eight_linked(facts) ? l->all_reduce : 0;
+    case ST_DIAG_PRODUCT_SPEED:
+        return facts->blas ? l->product_speed : 0;
+    case ST_DIAG_TEMPERATURE:
+        return l->temperature;
+    case ST_DIAG_SIBLINGS:
+        return l->siblings;
+    default:
+        return 0;
+    }
+}
+
+/* ---- verdicts --------------------------------------------------------------------------- */
 
 static st_diag_row above(st_diag diag, int64_t value, int64_t limit)
 {
@@ -103,21 +232,28 @@ static st_diag_row look(const st_diag_facts *facts, const st_diag_limits *limits
         return above(diag,
                      g->throttle == ST_DIAG_UNKNOWN ? g->throttle : g->throttle & ~limits->throttle,
                      0);
-    case ST_DIAG_COUNT:
+    case ST_DIAG_WORKS:
+        return below(diag, g->measured[diag], 1);
+    default:
         break;
     }
-    return (st_diag_row){.diag = diag};
+    int64_t value = diag == ST_DIAG_SIBLINGS ? siblings(facts, d)
+                    : g                      ? g->measured[diag]
+                                             : facts->measured[diag];
+    row = rows[diag].kind == ST_DIAG_CEILING ? above(diag, value, limit_of(facts, limits, diag, d))
+                                             : below(diag, value, limit_of(facts, limits, diag, d));
+    return row;
 }
 
-int st_diag_quick(const st_diag_facts *facts, const st_diag_limits *limits,
+int st_diag_judge(const st_diag_facts *facts, const st_diag_limits *limits,
                   const st_xid_rules *rules, st_diag_fn *fn, void *ctx)
 {
     int failed = 0;
 
     for (int d = -1; d < facts->n; d++) {
-        int first = d < 0 ? 0 : ST_DIAG_OF_NODE, end = d < 0 ? ST_DIAG_OF_NODE : ST_DIAG_COUNT;
-
-        for (int k = first; k < end; k++) {
+        for (int k = 0; k < ST_DIAG_COUNT; k++) {
+            if (rows[k].of_node != (d < 0) || rows[k].level > facts->level)
+                continue;
             st_diag_row row = look(facts, limits, rules, (st_diag)k, d);
 
             if (d >= 0 && !facts->gpu[d].answers && k != ST_DIAG_ANSWERS)
@@ -132,7 +268,7 @@ int st_diag_quick(const st_diag_facts *facts, const st_diag_limits *limits,
 
 void st_diag_say(const st_diag_row *row, char ret[ST_DIAG_TEXT])
 {
-    static const char *const wrong[] = {
+    static const char *const wrong[ST_DIAG_COUNT] = {
         [ST_DIAG_INVENTORY] = "GPUs are missing",
         [ST_DIAG_DRIVER] = "the GPU driver does not answer",
         [ST_DIAG_ANSWERS] = "it does not answer",
@@ -145,9 +281,25 @@ void st_diag_say(const st_diag_row *row, char ret[ST_DIAG_TEXT])
         [ST_DIAG_PCIE_REPLAY] = "PCIe had to send too much again",
         [ST_DIAG_NVLINK] = "NVLinks are down",
         [ST_DIAG_THROTTLE] = "clocks are held down",
+        [ST_DIAG_WORKS] = "it failed while it was tested",
+        [ST_DIAG_PCIE_IN] = "copies from host memory are slow",
+        [ST_DIAG_PCIE_OUT] = "copies to host memory are slow",
+        [ST_DIAG_MEMORY_SPEED] = "its memory is slow",
+        [ST_DIAG_PATTERN_SHARE] = "too little of its memory could be tested",
+        [ST_DIAG_PATTERN] = "its memory does not keep what is written",
+        [ST_DIAG_PEER] = "copies to other GPUs are slow",
+        [ST_DIAG_ALL_REDUCE] = "sums over its GPUs are slow",
+        [ST_DIAG_SUMS] = "sums over its GPUs are wrong",
+        [ST_DIAG_PRODUCT_SPEED] = "matrix products are slow",
+        [ST_DIAG_PRODUCT] = "the same matrix product differs",
+        [ST_DIAG_TEMPERATURE] = "it became too hot",
+        [ST_DIAG_SIBLINGS] = "it is slower than its siblings",
+        [ST_DIAG_DCGM] = "dcgmi diag found faults",
     };
     int n = row->gpu >= 0 ? snprintf(ret, ST_DIAG_TEXT, "GPU %d: ", row->gpu) : 0;
+    const char *unit = rows[row->diag].unit;
 
-    snprintf(ret + n, (size_t)(ST_DIAG_TEXT - n), "%s (%" PRId64 ", limit %" PRId64 ")",
-             wrong[row->diag], row->value, row->limit);
+    snprintf(ret + n, (size_t)(ST_DIAG_TEXT - n), "%s (%" PRId64 "%s%s, limit %" PRId64 ")",
+             wrong[row->diag] ? wrong[row->diag] : "it is out of bounds", row->value,
+             unit[0] ? " " : "", unit, row->limit);
 }
