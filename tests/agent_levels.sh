@@ -114,6 +114,24 @@ node_becomes a1 ready
 ran=$((ran + 1))
 grep -q node-test "$tmp/stintd.log" && fail "somebody heard of the task"
 
+# In a container, where there are any: the same walls, nobody's image, and nothing of it is left.
+if "$STINT_AGENT" doctor --data "$tmp/doctor" --sim h100x1 >"$tmp/doctor.out" 2>&1; then
+    start_agent c1 --exec oci --sim-faults "$tmp/faults"
+    node_becomes c1 ready
+    try 0 'being tested' node test --level long c1
+    said c1 'event=tested .*level=long passed=true'
+    node_becomes c1 ready
+    gone() { [ -z "$(ls "$tmp/c1/run/tasks")" ]; }
+    wait_for gone || fail "the task is still there: $(ls "$tmp/c1/run/tasks")"
+    echo 'c1 2 bad-words 1' >>"$tmp/faults"
+    try 0 'being tested' node test --level short c1
+    node_becomes c1 repair
+    try 0 'GPU 2: its memory does not keep what is written' node show c1
+    echo 'c1 2 test-breaks 3' >>"$tmp/faults"
+    said c1 'event=not-tested .*exit 3'
+    try 0 'repair' node show c1
+fi
+
 # Tests and limits are asked for by owners.
 try 0 '' token create --account acme --user mia --role member
 STINT_TOKEN=$(cat "$tmp/out")

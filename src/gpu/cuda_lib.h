@@ -82,7 +82,15 @@ _Static_assert(offsetof(cu_restore_args, reserved1) == 56, "CUcheckpointRestoreA
     X(alloc, cuMemAlloc_v2, (cu_ptr *, size_t))                                                   \
     X(free, cuMemFree_v2, (cu_ptr))                                                               \
     X(fill, cuMemsetD32_v2, (cu_ptr, unsigned, size_t))                                           \
-    X(read, cuMemcpyDtoH_v2, (void *, cu_ptr, size_t))
+    X(read, cuMemcpyDtoH_v2, (void *, cu_ptr, size_t))                                            \
+    X(host_alloc, cuMemAllocHost_v2, (void **, size_t))                                           \
+    X(host_free, cuMemFreeHost, (void *))                                                         \
+    X(copy_in, cuMemcpyHtoDAsync_v2, (cu_ptr, const void *, size_t, void *))                      \
+    X(copy_out, cuMemcpyDtoHAsync_v2, (void *, cu_ptr, size_t, void *))                           \
+    X(copy, cuMemcpyDtoDAsync_v2, (cu_ptr, cu_ptr, size_t, void *))                               \
+    X(peer_can, cuDeviceCanAccessPeer, (int *, int, int))                                         \
+    X(peer_open, cuCtxEnablePeerAccess, (cu_context, unsigned))                                   \
+    X(peer_copy, cuMemcpyPeerAsync, (cu_ptr, cu_context, cu_ptr, cu_context, size_t, void *))
 
 typedef struct cu_lib {
     void *handle;

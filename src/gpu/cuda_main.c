@@ -11,8 +11,10 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "gpu/cuda.h"
+#include "gpu/cuda_test.h"
 
-#define LOCK_MS 10000
+#define LOCK_MS      10000
+#define EXIT_CHECKER 5 /* a test could not be made, for a reason that is no device's */
 
 enum {
     EXIT_DONE = 0,
@@ -27,6 +29,8 @@ typedef struct options {
     int64_t lock_ms;
     st_cuda_pids pids;
     st_cuda_map map;
+    const char *level, *simulated; /* of measure */
+    int64_t seconds, hang_s;
 } options;
 
 static int64_t now_ms(void)
@@ -137,6 +141,49 @@ static int do_scan(const cu_lib *lib, const options *o, int64_t since)
     return answer(r == 0, since, &out, &err);
 }
 
+/* What simulated devices would have measured was reckoned by who has them. */
+static int say_simulated(const char *figures)
+{
+    const char *at = strstr(figures, "\"exit\":");
+    int64_t status = at ? strtoll(at + strlen("\"exit\":"), NULL, 10) : 0;
+
+    printf("%s\n", figures);
+    return (int)(status & 0xff);
+}
+
+static int do_measure(const cu_lib *none, const options *o, int64_t since)
+{
+    static const char *const levels[] = {
+        [ST_DEPTH_SHORT] = "short", [ST_DEPTH_LONG] = "long", [ST_DEPTH_BURN] = "burn"};
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    st_cuda_measure how = {
+        .library = o->library, .seconds = o->seconds, .hang_ms = o->hang_s * 1000};
+    static st_test_figures figures;
+    st_err err = {0};
+    char with[128];
+    int r;
+
+    (void)none;
+    for (int l = ST_DEPTH_SHORT; o->level && l <= ST_DEPTH_BURN; l++)
+        if (strcmp(levels[l], o->level) == 0)
+            how.depth = (st_test_depth)l;
+    if (how.depth == 0) {
+        fprintf(stderr, "stint-cuda: --level is short, long or burn\n");
+        return EXIT_USAGE;
+    }
+    if (o->simulated)
+        return say_simulated(o->simulated);
+    r = st_cuda_measure_all(&how, &figures, with, &err);
+    if (r < 0) {
+        (void)answer(false, since, NULL, &err);
+        return EXIT_CHECKER;
+    }
+    figures.with = with;
+    st_test_figures_json(&figures, &out);
+    printf("%s\n", st_strbuf_str(&out));
+    return EXIT_DONE;
+}
+
 static const struct verb {
     const char *name, *about;
     bool pids;
@@ -149,6 +196,8 @@ static const struct verb {
      do_resume},
     {"scan", "read all memory of the devices in CUDA_VISIBLE_DEVICES, clear what is not zero",
      false, do_scan},
+    {"measure", "--level short|long|burn: test the devices in CUDA_VISIBLE_DEVICES", false,
+     do_measure},
 };
 
 /* ---- arguments ------------------------------------------------------------------------------ */
@@ -160,9 +209,12 @@ static int usage(FILE *out)
         fprintf(out, "  %-8s %s\n", verbs[i].name, verbs[i].about);
     fprintf(out,
             "\n  --lock-ms N      how long a process may take to come to rest; %d\n"
-            "  --library FILE   instead of libcuda.so.1\n\n"
+            "  --library FILE   instead of libcuda.so.1\n"
+            "  --seconds N      of matrix products, of measure; as its level has it\n"
+            "  --hang-s N       until a device is given up, of measure; as its level has it\n"
+            "  --simulated TEXT what measure says, of devices that are not there\n\n"
             "exit status: 0 done, 1 not done and all as it was, 2 bad arguments, 3 this driver\n"
-            "cannot, 4 half done and not undone\n",
+            "cannot, 4 half done and not undone, 5 a test could not be made\n",
             LOCK_MS);
     return EXIT_USAGE;
 }
@@ -175,6 +227,14 @@ static int read_option(options *o, const char *name, const char *value, st_err *
         return st_cuda_map_add(&o->map, value, err);
     if (strcmp(name, "--lock-ms") == 0)
         return st_parse_i64(value, 1, INT_MAX, &o->lock_ms, err);
+    if (strcmp(name, "--seconds") == 0)
+        return st_parse_i64(value, 1, 86400, &o->seconds, err);
+    if (strcmp(name, "--hang-s") == 0)
+        return st_parse_i64(value, 1, 86400, &o->hang_s, err);
+    if (strcmp(name, "--level") == 0 || strcmp(name, "--simulated") == 0) {
+        *(name[2] == 'l' ? &o->level : &o->simulated) = value;
+        return 0;
+    }
     if (strcmp(name, "--library") != 0)
         return st_fail(err, ST_EINVAL, "%s is no option", name);
     o->library = value;
@@ -226,6 +286,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "stint-cuda: %s\n\n", err.msg[0] ? err.msg : "not like that");
         return usage(stderr);
     }
+    if (verb->run == do_measure) /* each of its processes loads the driver itself */
+        return verb->run(NULL, &o, since);
     if (st_cuda_load(o.library, &lib, &err) < 0)
         return answer(false, since, NULL, &err);
     return verb->run(&lib, &o, since);

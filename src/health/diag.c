@@ -161,7 +161,7 @@ static int64_t limit_of(const st_diag_facts *facts, const st_diag_limits *l, st_
     case ST_DIAG_PEER:
         return facts->gpu[d].links > 0 ? l->peer : 0;
     case ST_DIAG_ALL_REDUCE:
-        return facts->nccl && eight_linked(facts) ? l->all_reduce : 0;
+        return facts->nccl && eight_linked(facts) ? l->all_reduce : 1; /* it came to an end */
     case ST_DIAG_PRODUCT_SPEED:
         return facts->blas ? l->product_speed : 0;
     case ST_DIAG_TEMPERATURE:

@@ -7,8 +7,12 @@
  *   delay    milliseconds that a checkpoint or restore takes
  *   slow     milliseconds that a context takes
  *   log      what was called, a line each
- *   device   the memory of the one device there is; 8 MiB of zeros if it is not there
+ *   device   the memory of the one device there is; `mib` MiB (8) of zeros of each process if it is not there
  *   stuck    there: what is written to the device does not stick
+ *   bad.N    of device N: words that a pattern loses
+ *   sum.N    of device N: values that a product or a sum gets wrong
+ *   hang.N   there: device N comes to no end
+ * `fail` has kernels and copies too, "WHAT N RESULT" for device N - 1 (0: any).
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -30,7 +34,9 @@ CU_SYMBOLS(X)
 #define SMALLEST      ((size_t)1 << 20)
 
 static unsigned char *memory;
-static size_t size, taken, held;
+static size_t size, taken, held, big;
+static int users, current; /* contexts; the device of the one in use */
+static char contexts[16];
 static unsigned char small[1 << 16]; /* for what is too small to matter */
 static const char ctx;
 
@@ -193,55 +199,85 @@ int cuDeviceGet(int *ret, int at)
 
 int cuDevicePrimaryCtxRetain(cu_context *ret, int device)
 {
-    FILE *f = open_file("device", "r+");
+    int bad = fails("context", device + 1);
+    FILE *f = bad ? NULL : open_file("device", "r+");
     struct stat st;
 
     note("context", device);
     pause_for("slow");
+    if (bad)
+        return bad;
+    users++;
+    memcpy(ret, &(const void *){&contexts[device]}, sizeof *ret);
+    current = device;
+    if (memory) {
+        if (f)
+            fclose(f);
+        return CU_OK;
+    }
     if (f && fstat(fileno(f), &st) == 0) {
         size = (size_t)st.st_size;
         memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(f), 0);
     } else {
-        size = (size_t)DEVICE_MIB << 20;
+        size = (size_t)number_in("mib", DEVICE_MIB) << 20;
         memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     }
     if (f)
         fclose(f);
-    memcpy(ret, &(const void *){&ctx}, sizeof *ret);
-    return memory == MAP_FAILED ? 999 : fails("context", 0);
+    return memory == MAP_FAILED ? 999 : CU_OK;
 }
 
 int cuDevicePrimaryCtxRelease_v2(int device)
 {
     (void)device;
+    if (--users > 0)
+        return CU_OK;
     if (held != 0) /* what was taken must be given back */
         abort();
     munmap(memory, size);
-    taken = 0;
+    memory = NULL;
+    taken = big = 0;
     return CU_OK;
 }
 
 int cuCtxSetCurrent(cu_context context)
 {
+    if (context)
+        current = (int)((const char *)context - contexts);
     return context ? CU_OK : 999;
+}
+
+static int of_device(const char *what)
+{
+    char name[32];
+
+    snprintf(name, sizeof name, "%s.%d", what, current);
+    return number_in(name, 0);
 }
 
 int cuCtxSynchronize(void)
 {
-    return fails("sync", 0);
+    while (of_device("hang"))
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    return fails("sync", current + 1);
 }
 
 int cuModuleLoadData(cu_module *ret, const void *text)
 {
     memcpy(ret, &(const void *){&ctx}, sizeof *ret);
-    return strstr(text, ".entry count(") ? CU_OK : 999;
+    return strstr(text, ".visible .entry ") ? CU_OK : 999;
 }
+
+/* A function is its own name. */
+static const char *const kernels[] = {"count", "put", "check", "differ", "add", "product"};
 
 int cuModuleGetFunction(cu_function *ret, cu_module module, const char *name)
 {
     (void)module;
-    memcpy(ret, &(const void *){&ctx}, sizeof *ret);
-    return strcmp(name, "count") == 0 ? CU_OK : 999;
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        if (strcmp(kernels[i], name) == 0)
+            memcpy(ret, &(const void *){&kernels[i]}, sizeof *ret);
+    return CU_OK;
 }
 
 /* A device pointer is the address of our own memory. */
@@ -250,19 +286,94 @@ static void *at(cu_ptr p)
     return (void *)(uintptr_t)p;
 }
 
+#define ARG(type, i) (*(type *)args[i])
+
+static uint32_t pattern(uint32_t i, void **args)
+{
+    uint32_t h = (i + ARG(uint32_t, 2)) * 0x9E3779B1;
+
+    return ((h ^ h >> 15) & ARG(uint32_t, 3)) | ARG(uint32_t, 4);
+}
+
+static void do_count(void **args)
+{
+    const uint32_t *words = at(ARG(cu_ptr, 0));
+    uint64_t found = 0;
+
+    for (uint64_t i = 0; i < ARG(uint64_t, 1) * 4; i++)
+        found += words[i] != 0;
+    *(uint64_t *)at(ARG(cu_ptr, 2)) += found;
+}
+
+static void do_put(void **args)
+{
+    uint32_t *words = at(ARG(cu_ptr, 0));
+    int bad = of_device("bad");
+
+    for (uint64_t i = 0; i < ARG(uint64_t, 1); i++)
+        words[i] = pattern((uint32_t)i, args);
+    for (int i = 0; i < bad; i++)
+        words[i] ^= 1;
+}
+
+static void do_check(void **args)
+{
+    const uint32_t *words = at(ARG(cu_ptr, 0));
+
+    for (uint64_t i = 0; i < ARG(uint64_t, 1); i++)
+        *(uint64_t *)at(ARG(cu_ptr, 5)) += words[i] != pattern((uint32_t)i, args);
+}
+
+static void do_differ(void **args)
+{
+    const uint32_t *a = at(ARG(cu_ptr, 0)), *b = at(ARG(cu_ptr, 1));
+
+    for (uint64_t i = 0; i < ARG(uint64_t, 2); i++)
+        *(uint64_t *)at(ARG(cu_ptr, 3)) += a[i] != b[i];
+}
+
+static void do_add(void **args)
+{
+    float *to = at(ARG(cu_ptr, 0)), *from = at(ARG(cu_ptr, 1));
+
+    for (uint64_t i = 0; i < ARG(uint64_t, 2); i++)
+        to[i] += from[i];
+    to[0] += (float)of_device("sum");
+}
+
+/* The first row is a product; all of them would take long. */
+static void do_product(void **args)
+{
+    const float *a = at(ARG(cu_ptr, 0)), *b = at(ARG(cu_ptr, 1));
+    float *c = at(ARG(cu_ptr, 2));
+    uint32_t n = ARG(uint32_t, 3);
+    static int times;
+    int bad = times++ > 0 ? of_device("sum") : 0;
+
+    memset(c, 0, (size_t)n * n * sizeof *c);
+    for (uint32_t k = 0; k < n; k++) {
+        float sum = 0;
+
+        for (uint32_t i = 0; i < n; i++)
+            sum += a[i] * b[(size_t)i * n + k];
+        c[k] = k < (uint32_t)bad ? -sum : sum;
+    }
+}
+
 int cuLaunchKernel(cu_function f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                    unsigned bz, unsigned shared, void *stream, void **args, void **extra)
 {
-    const uint32_t *words = at(*(cu_ptr *)args[0]);
-    uint64_t n = *(uint64_t *)args[1] * 4, *out = at(*(cu_ptr *)args[2]);
-    uint64_t found = 0;
+    static void (*const does[])(void **) = {do_count,  do_put, do_check,
+                                            do_differ, do_add, do_product};
+    size_t which = (size_t)((const char *const *)(const void *)f - kernels);
+    int bad = fails(kernels[which], current + 1);
 
-    (void)f, (void)shared, (void)stream, (void)extra;
-    if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || by != 1 || bz != 1)
+    (void)shared, (void)stream, (void)extra;
+    if (gx == 0 || gy == 0 || gz != 1 || bx == 0 || by != 1 || bz != 1)
         return 1;
-    for (uint64_t i = 0; i < n; i++)
-        found += words[i] != 0;
-    *out += found;
+    if (bad)
+        return bad;
+    does[which](args);
     return fails("launch", 0);
 }
 
@@ -285,13 +396,15 @@ int cuMemAlloc_v2(cu_ptr *ret, size_t bytes)
     *ret = (cu_ptr)(uintptr_t)(memory + taken);
     taken += bytes;
     held++;
+    big++;
     return CU_OK;
 }
 
 int cuMemFree_v2(cu_ptr p)
 {
-    (void)p;
     held--;
+    if (at(p) != (void *)small && --big == 0)
+        taken = 0;
     return CU_OK;
 }
 
@@ -312,4 +425,61 @@ int cuMemcpyDtoH_v2(void *to, cu_ptr from, size_t bytes)
 {
     memcpy(to, at(from), bytes);
     return CU_OK;
+}
+
+/* ---- copies --------------------------------------------------------------------------------- */
+
+int cuMemAllocHost_v2(void **ret, size_t bytes)
+{
+    *ret = malloc(bytes);
+    return *ret ? CU_OK : CU_OUT_OF_MEMORY;
+}
+
+int cuMemFreeHost(void *p)
+{
+    free(p);
+    return CU_OK;
+}
+
+int cuMemcpyHtoDAsync_v2(cu_ptr to, const void *from, size_t n, void *stream)
+{
+    (void)stream;
+    memcpy(at(to), from, n);
+    return fails("copy", current + 1);
+}
+
+int cuMemcpyDtoHAsync_v2(void *to, cu_ptr from, size_t n, void *stream)
+{
+    (void)stream;
+    memcpy(to, at(from), n);
+    return CU_OK;
+}
+
+int cuMemcpyDtoDAsync_v2(cu_ptr to, cu_ptr from, size_t n, void *stream)
+{
+    (void)stream;
+    memmove(at(to), at(from), n);
+    return CU_OK;
+}
+
+int cuDeviceCanAccessPeer(int *ret, int device, int peer)
+{
+    *ret = device != peer;
+    return CU_OK;
+}
+
+int cuCtxEnablePeerAccess(cu_context context, unsigned flags)
+{
+    (void)flags;
+    return context ? CU_OK : 999;
+}
+
+int cuMemcpyPeerAsync(cu_ptr to, cu_context to_ctx, cu_ptr from, cu_context from_ctx, size_t n,
+                      void *stream)
+{
+    (void)stream;
+    if (!to_ctx || !from_ctx)
+        return 999;
+    memmove(at(to), at(from), n);
+    return fails("peer", current + 1);
 }

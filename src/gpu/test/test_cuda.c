@@ -10,6 +10,7 @@
 
 #include "base/testing.h"
 #include "gpu/cuda.h"
+#include "gpu/cuda_test.h"
 
 typedef struct world {
     char dir[64];
@@ -277,6 +278,112 @@ static void no_library(void **state)
     assert_fails(st_cuda_load(getenv("STINT_FAKE_CUDA"), &lib, &err), ST_EDOWN, "does not start");
 }
 
+/* ---- measures ------------------------------------------------------------------------------- */
+
+typedef struct measured {
+    st_test_figures figures;
+    char with[128];
+} measured;
+
+static int measure(const world *w, st_test_depth depth, measured *ret, st_err *err)
+{
+    const st_cuda_measure how = {
+        .library = getenv("STINT_FAKE_CUDA"), .depth = depth, .seconds = 1, .hang_ms = 2000};
+
+    put(w, "devices", "2\n");
+    put(w, "mib", "16\n");
+    memset(ret, 0, sizeof *ret);
+    return st_cuda_measure_all(&how, &ret->figures, ret->with, err);
+}
+
+static int64_t figure(const measured *m, int gpu, st_measure_kind kind)
+{
+    return m->figures.gpu[gpu].v[kind];
+}
+
+static void measures(void **state)
+{
+    measured m;
+    st_err err;
+
+    assert_ok(measure(*state, ST_DEPTH_LONG, &m, &err));
+    assert_string_equal(m.with, "cuda 13.0");
+    assert_int_equal(m.figures.n, 2);
+    assert_true(m.figures.all_reduce > 0);
+    assert_int_equal(m.figures.sums, 0);
+    for (int d = 0; d < 2; d++) {
+        assert_int_equal(figure(&m, d, ST_MEASURE_WORKS), 1);
+        assert_int_equal(figure(&m, d, ST_MEASURE_PATTERN), 0);
+        assert_int_equal(figure(&m, d, ST_MEASURE_PRODUCT), 0);
+        assert_in_range(figure(&m, d, ST_MEASURE_PATTERN_SHARE), 90, 100);
+        assert_true(figure(&m, d, ST_MEASURE_PCIE_IN) > 0);
+        assert_true(figure(&m, d, ST_MEASURE_PCIE_OUT) > 0);
+        assert_true(figure(&m, d, ST_MEASURE_MEMORY_SPEED) > 0);
+        assert_true(figure(&m, d, ST_MEASURE_PEER) > 0);
+        assert_true(figure(&m, d, ST_MEASURE_PRODUCT_SPEED) >= 0);
+    }
+}
+
+/* Words that are lost, values that differ, on the device that does it. */
+static void finds_what_is_wrong(void **state)
+{
+    measured m;
+    st_err err;
+
+    put(*state, "bad.1", "3\n");
+    put(*state, "sum.0", "2\n");
+    assert_ok(measure(*state, ST_DEPTH_LONG, &m, &err));
+    assert_int_equal(figure(&m, 0, ST_MEASURE_PATTERN), 0);
+    assert_true(figure(&m, 1, ST_MEASURE_PATTERN) >= 3);
+    assert_true(figure(&m, 0, ST_MEASURE_PRODUCT) > 0);
+    assert_int_equal(figure(&m, 1, ST_MEASURE_PRODUCT), 0);
+    assert_true(m.figures.sums > 0);
+}
+
+/* A device that comes to no end, or fails, is at fault; the other is tested all the same. */
+static void one_that_fails(void **state)
+{
+    static const char *const rows[][3] = {
+        {"hang.1", "1\n", "came to no end"},
+        {"fail", "put 2 214\n", "a kernel does not start"},
+        {"fail", "sync 2 719\n", "did not do what it was told"},
+    };
+    measured m;
+    st_err err;
+
+    for (size_t i = 0; i < ST_ARRAY_LEN(rows); i++) {
+        put(*state, rows[i][0], rows[i][1]);
+        assert_ok(measure(*state, ST_DEPTH_SHORT, &m, &err));
+        assert_int_equal(figure(&m, 0, ST_MEASURE_WORKS), 1);
+        assert_int_equal(figure(&m, 0, ST_MEASURE_PATTERN), 0);
+        assert_int_equal(figure(&m, 1, ST_MEASURE_WORKS), 0);
+        assert_non_null(strstr(m.figures.gpu[1].error, rows[i][2]));
+        assert_int_equal(m.figures.all_reduce, ST_UNMEASURED);
+        drop(*state, rows[i][0]);
+    }
+    put(*state, "fail", "peer 1 719\n");
+    assert_ok(measure(*state, ST_DEPTH_SHORT, &m, &err));
+    assert_int_equal(figure(&m, 0, ST_MEASURE_WORKS), 0);
+    assert_int_equal(figure(&m, 1, ST_MEASURE_WORKS), 1);
+    assert_int_equal(m.figures.all_reduce, 0);
+}
+
+/* What no device is to blame for is no measure of one. */
+static void none_is_blamed(void **state)
+{
+    static const char *const rows[] = {"init 0 100\n", "context 1 46\n", "put 2 801\n",
+                                       "copy 1 2\n"};
+    measured m;
+    st_err err;
+
+    for (size_t i = 0; i < ST_ARRAY_LEN(rows); i++) {
+        put(*state, "fail", rows[i]);
+        assert_int_equal(measure(*state, ST_DEPTH_SHORT, &m, &err), -ST_EDOWN);
+    }
+    assert_true(st_cuda_blames_device(214) && st_cuda_blames_device(999));
+    assert_false(st_cuda_blames_device(CU_MISSING) || st_cuda_blames_device(CU_OK));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -289,6 +396,10 @@ int main(void)
         TEST(finds_and_clears),
         TEST(what_does_not_go_is_said),
         TEST(no_library),
+        TEST(measures),
+        TEST(finds_what_is_wrong),
+        TEST(one_that_fails),
+        TEST(none_is_blamed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

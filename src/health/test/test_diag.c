@@ -246,6 +246,9 @@ static void test_compared(void **state)
     assert_string_equal(text, "sums over its GPUs are slow (400000 MB/s, limit 431000)");
     m.facts.nccl = false;
     assert_int_equal(judged(&m, &s), 0);
+    m.facts.measured[ST_DIAG_ALL_REDUCE] = 0; /* it never ended */
+    assert_int_equal(judged(&m, &s), 1);
+    m.facts.measured[ST_DIAG_ALL_REDUCE] = 400000;
     m.facts.nccl = true;
     m.facts.n = m.facts.joined = 4;
     assert_int_equal(judged(&m, &s), 0);
