@@ -37,9 +37,11 @@ int64_t st_core_safe_end_ms(const st_core *core, st_job *job)
     if (!core->policy.forecast)
         return limit_ms;
     uint64_t version = core->forecast->version;
-    if (job->guess.version != version || job->guess.ran_ms != ran_ms) {
+    if (job->guess.version != version || job->guess.ran_ms != ran_ms ||
+        job->guess.limit_ms != job->limit_ms) {
         job->guess.version = version;
         job->guess.ran_ms = ran_ms;
+        job->guess.limit_ms = job->limit_ms;
         job->guess.p90_ms = guess(core, job, &ran_ms).p90_ms;
     }
     int64_t p90_ms = job->guess.p90_ms;

@@ -225,7 +225,7 @@ typedef struct st_job {
     int64_t key;           /* with the policy `swap`: its key in the account's order, for claims */
     struct {
         uint64_t version; /* of the forecast that was asked; 0: none */
-        int64_t ran_ms, p90_ms;
+        int64_t ran_ms, limit_ms, p90_ms;
     } guess;                      /* how long it will run, for one that waits */
     struct st_shadow_job *shadow; /* where it would stand if its account were alone; NULL none */
 } st_job;
