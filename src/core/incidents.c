@@ -218,9 +218,10 @@ bool st_incident_fault(st_core *core, const st_node *node, const st_finding *fin
     inc->times++;
     inc->last_ms = core->now;
     note_jobs(core, inc, node);
-    at->out = !noted;
-    at->held = !noted && !take;
-    if (!noted && !was)
+    /* Who does not come back by itself is not held: nobody would say that it is well again. */
+    at->out = take || (!noted && node->state != ST_NODE_RETIRED);
+    at->held = at->out && !take;
+    if (at->out && !was)
         at->since_ms = core->now;
     if (take && !soft && (!was || held || at->taken_ms < 0))
         at->taken_ms = core->now;

@@ -257,13 +257,35 @@ static void test_retired(void **state)
     end(&w);
 }
 
+/* Out of service for good, it has a fault when no more nodes may be taken out: there is nothing to hold back, and nobody
+ * who would say that it is over. */
+static void test_retired_is_not_held(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = st_policy_default();
+    policy.breaker_nodes = 1;
+    policy.breaker_share_m = 0;
+    begin(&w, &policy, 4, 2);
+    fault(&w, 1, ST_FAULT_XID, 1, 79);
+    set_node(&w, 0, ST_NODE_RETIRED);
+    fault(&w, 0, ST_FAULT_XID, 1, 79);
+    is(&w, 0, ST_NODE_RETIRED);
+    assert_false(told(&w, ST_INCIDENT_HELD, 0));
+    assert_int_equal(st_incident_out(only(&w)), 1);
+    healed(&w, 1);
+    tick(&w, w.now + policy.incident_quiet_ms);
+    assert_true(only(&w)->over);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one),     cmocka_unit_test(test_none),
         cmocka_unit_test(test_breaker), cmocka_unit_test(test_limit),
         cmocka_unit_test(test_noted),   cmocka_unit_test(test_soft),
-        cmocka_unit_test(test_retired),
+        cmocka_unit_test(test_retired), cmocka_unit_test(test_retired_is_not_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
