@@ -344,6 +344,10 @@ int st_core_node_agent(st_core *core, const st_event *ev, st_effects *fx, st_err
         if (node->state == ST_NODE_READY)
             go_alone(core, node, ST_NODE_READY, fx);
     }
+    /* It was suspected when nobody could test it. */
+    if (node->tests && node->state == ST_NODE_SUSPECT && node->due_ms == 0 &&
+        node->tested == node->test)
+        set_due(core, node, core->policy.suspect_ms);
     return 0;
 }
 
@@ -496,10 +500,8 @@ void st_core_nodes_expire(st_core *core, st_effects *fx)
         if (node->due_ms == 0 || node->due_ms > core->now)
             continue;
         node->due_ms = 0;
-        if (!node->tests && node->fault.by) {
-            node->due_ms = core->now + core->policy.suspect_ms; /* its engine takes it back */
-            continue;
-        }
+        if (!node->tests && node->fault.by)
+            continue; /* its engine takes it back; there is nothing to look at again and again */
         if (!node->tests) {
             back(core, node, fx);
             continue;

@@ -244,6 +244,35 @@ static void test_suspect(void **state)
     end(&w);
 }
 
+/* Its engine suspects it and takes that back itself: nobody wakes up for it meanwhile. An agent that can test it is asked. */
+static void test_held(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = st_policy_default();
+    st_event ev = event(ST_EV_AGENT);
+    policy.breaker_nodes = 0;
+    policy.breaker_share_m = 0;
+    begin(&w, &policy, 1, 2);
+    st_event fault = state_event(0, ST_NODE_FAILED);
+    fault.u.node_state.how = ST_HOW_FAULT;
+    fault.u.node_state.finding = (st_finding){.kind = ST_FAULT_XID, .gpu = 1, .code = 79};
+    step(&w, &fault);
+    is(&w, ST_NODE_SUSPECT);
+    tick(&w, w.now + policy.suspect_ms);
+    is(&w, ST_NODE_SUSPECT);
+    assert_true(st_core_next_timer(w.core) == ST_TIME_NEVER);
+    ev.u.node_state.tests = true;
+    step(&w, &ev);
+    int64_t due_ms = w.now + policy.suspect_ms, test = node_of(&w)->test;
+    assert_int_equal(st_core_next_timer(w.core), due_ms);
+    tick(&w, due_ms);
+    assert_int_equal(node_of(&w)->test, test + 1);
+    answer(&w, true, NULL);
+    is(&w, ST_NODE_READY);
+    end(&w);
+}
+
 /* A test that fails takes the node out for repair, ends nobody's job, and is made again by itself. */
 static void test_failed(void **state)
 {
@@ -303,7 +332,7 @@ int main(void)
         cmocka_unit_test(test_faults),   cmocka_unit_test(test_long_reason),
         cmocka_unit_test(test_recalled), cmocka_unit_test(test_accepted),
         cmocka_unit_test(test_suspect),  cmocka_unit_test(test_failed),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_held),     cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
