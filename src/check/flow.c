@@ -83,6 +83,8 @@ static void cross_off(const st_step *step, uint64_t id, bool array, bool well)
     for (size_t i = 0; i < step->watch->tracks.n; i++) {
         st_track *t = step->watch->tracks.v[i];
         int kept = 0;
+        if (t->job.never)
+            continue; /* for good */
         for (int k = 0; k < t->job.nafters; k++) {
             const st_await a = t->job.afters[k];
             bool it = a.id == id && a.array == array;
@@ -240,8 +242,10 @@ static int check_array(const st_step *step, st_watch_array *a, bool changed, st_
         if (!turn && !(job->barred & (ST_BAR_AFTER | ST_BAR_HOLD | ST_BAR_BEGIN)))
             kept_out = job->id;
     }
-    int most = changed ? there : a->turns;
+    /* Who is there when the throttle changes keeps its turn, even if it has to leave in the same step. */
+    int most = changed ? (there > a->there ? there : a->there) : a->turns;
     a->turns = turns;
+    a->there = there;
     if (a->throttle > 0 && turns > a->throttle && turns > most)
         return BAD("throttle: %d jobs of array %" PRIu64 " have a turn, %d may", turns, a->id,
                    a->throttle);

@@ -64,6 +64,7 @@ typedef struct st_watch_array {
     int throttle, live;
     bool spoilt; /* one of it has not ended well */
     int turns;   /* how many had one when the last step ended */
+    int there;   /* ... and how many of those did not wait */
 } st_watch_array;
 
 struct st_watch {

@@ -2,8 +2,8 @@
  *
  * A job names others that are not over, or whole arrays, and how each must end. One that ends so is crossed off; when
  * none is left the job waits like any other. One that ends otherwise can never be crossed off: the job is cancelled,
- * or stays as it is where it was submitted so, and says why. Who is told so ends too, and tells those who wait for
- * it: not more than ENDS_MAX at a moment, so that a chain of a hundred thousand stops nobody else.
+ * or stays as it is where it was submitted so, and says why: nothing is crossed off any more, not even by an array
+ * that ended, grew again and ends otherwise. Who is told so ends too, and tells those who wait for it: not more than ENDS_MAX at a moment, so that a chain of a hundred thousand stops nobody else.
  *
  * What has ended before a job comes is not known here; whoever submits it looks that up. There are no circles: a job
  * names only what was there before it, or before its array, which goes on growing. A job that is tried again has not
@@ -157,6 +157,8 @@ static void doom(st_core *core, st_job *job, uint64_t never)
 static void settle(st_core *core, st_job *job, uint64_t id, bool array, st_job_state state)
 {
     int kept = 0;
+    if (job->never)
+        return;
     for (int i = 0; i < job->nafters; i++) {
         const st_await a = job->afters[i];
         bool it = a.id == id && a.array == array;

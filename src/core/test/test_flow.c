@@ -276,13 +276,40 @@ static void test_hold_strength(void **state)
     end(&w);
 }
 
+/* What ended otherwise has, even if the array grows again and then ends as was wanted: a core that is loaded in between
+ * does not know how often it has ended. */
+static void test_never_is_for_good(void **state)
+{
+    (void)state;
+    world w;
+    for (int loads = 0; loads < 2; loads++) {
+        begin_one(&w);
+        st_event ev = array_event(5, 5, 0);
+        step(&w, &ev);
+        st_await after = {.id = 5, .array = true, .how = ST_AFTER_FAIL};
+        ev = after_event(6, &after, 1);
+        ev.u.job.keeps = true;
+        step(&w, &ev);
+        tell(&w, ST_EV_FINISH, 5);
+        assert_int_equal(st_core_job(w.core, 6)->never, 5);
+        if (loads)
+            same_when_loaded(&w);
+        ev = array_event(7, 5, 0);
+        step(&w, &ev);
+        fail_job(&w, 7);
+        in_state(&w, 6, ST_JOB_PENDING);
+        assert_int_equal(st_core_job(w.core, 6)->nafters, 1);
+        end(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chain),           cmocka_unit_test(test_many_wait),
         cmocka_unit_test(test_no_leak),         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_retry_of_a_gang), cmocka_unit_test(test_no_retry),
-        cmocka_unit_test(test_hold_strength),
+        cmocka_unit_test(test_hold_strength),   cmocka_unit_test(test_never_is_for_good),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
