@@ -291,7 +291,9 @@ static int on_checkpoint(const st_step *step, st_track *t, const st_effect *e, s
     int rc = notice_over(step, t, "is told to save", err);
     t->job.state = ST_JOB_CHECKPOINTING;
     t->checkpoint_ms = step->now;
-    t->save_by_ms = 0;
+    /* A node of it drains, or did when the step began, and may be given back in this very step. */
+    bool sooner = e->until_ms < step->now + st_core_policy(step->core)->grace_ms;
+    t->save_by_ms = sooner && st_watch_drains(step, t) ? e->until_ms : 0;
     t->saved = false;
     return rc;
 }
