@@ -102,8 +102,11 @@ static void entered(st_core *core, st_node *node)
     if (node->state == ST_NODE_TESTING)
         ask_test(core, node);
     if (node->state == ST_NODE_FAILED || node->state == ST_NODE_REPAIR ||
-        node->state == ST_NODE_RETIRED)
+        node->state == ST_NODE_RETIRED) {
         node->unproven = true;
+        node->tested =
+            node->test; /* what is still to be answered says nothing of it as it will be */
+    }
 }
 
 /* Those of a node's residents that the change of its state concerns, each once, by id. */

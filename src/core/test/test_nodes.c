@@ -306,6 +306,29 @@ static void test_failed(void **state)
     end(&w);
 }
 
+/* A test that was asked for before the node went to repair says nothing of it afterwards. */
+static void test_asked_before_the_repair(void **state)
+{
+    (void)state;
+    world w;
+    begin_tested(&w);
+    st_event ev = event(ST_EV_TEST);
+    step(&w, &ev);
+    say(&w, ST_HOW_SAID, ST_NODE_REPAIR, "ann", "fan");
+    reload(&w);
+    answer(&w, true, NULL);
+    say(&w, ST_HOW_SAID, ST_NODE_READY, "ann", NULL);
+    is(&w, ST_NODE_TESTING);
+    /* One that was asked for meanwhile does. */
+    say(&w, ST_HOW_SAID, ST_NODE_REPAIR, "ann", "fan");
+    step(&w, &ev);
+    answer(&w, true, NULL);
+    is(&w, ST_NODE_REPAIR);
+    say(&w, ST_HOW_SAID, ST_NODE_READY, "ann", NULL);
+    is(&w, ST_NODE_READY);
+    end(&w);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -329,10 +352,15 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_faults),   cmocka_unit_test(test_long_reason),
-        cmocka_unit_test(test_recalled), cmocka_unit_test(test_accepted),
-        cmocka_unit_test(test_suspect),  cmocka_unit_test(test_failed),
-        cmocka_unit_test(test_held),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_long_reason),
+        cmocka_unit_test(test_recalled),
+        cmocka_unit_test(test_accepted),
+        cmocka_unit_test(test_suspect),
+        cmocka_unit_test(test_failed),
+        cmocka_unit_test(test_held),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_asked_before_the_repair),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
