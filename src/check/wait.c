@@ -340,7 +340,7 @@ static bool lends(const scene *s, const st_job *owner, const st_job *other)
         (st_core_has_home(live, &place) && place))
         return false;
     if (other->account == owner->account)
-        return other->priority < owner->priority;
+        return !owner->meek && other->priority < owner->priority;
     int32_t branch = other->account;
     while (!is_above(s->tree, s->tree->accounts.v[branch]->parent, owner->account))
         branch = s->tree->accounts.v[branch]->parent;
@@ -404,12 +404,16 @@ static int judge_owner(const scene *s, const st_job *job, const st_reasons *reas
                            " is inside its floor, has waited longer than that, and is told %s",
                            job->id, st_reason_name(r->code));
         }
-        if (!named && would_fit(s, job, t))
+        if (!named && would_fit(s, job, t)) {
+            ST_CLEANUP(st_strbuf_done) st_strbuf told = {0};
+            for (size_t i = 0; i < reasons->n; i++)
+                st_strbuf_addf(&told, "%s%s", i ? ", " : "", st_reason_name(reasons->v[i].code));
             return BAD(
                 "lock-out: job %" PRIu64
                 " is inside its floor, those it may displace would make room on GPU type %d, and "
-                "it waits without a reason",
-                job->id, t);
+                "all it is told is %s",
+                job->id, t, st_strbuf_str(&told));
+        }
     }
     return 0;
 }
