@@ -152,8 +152,9 @@ static int64_t pause_ms(const st_job *job)
 
 static bool times_out(const st_step *step, const st_track *t)
 {
-    return t->job.retry.timeout && st_room_is_now(&t->job) && t->job.limit_ms != ST_TIME_NEVER &&
-           t->ran_ms + step->now - t->started_ms >= t->job.limit_ms;
+    int64_t limit_ms = ST_MIN(t->job.limit_ms, t->limit_before_ms);
+    return t->job.retry.timeout && st_room_is_now(&t->job) && limit_ms != ST_TIME_NEVER &&
+           t->ran_ms + step->now - t->started_ms >= limit_ms;
 }
 
 /* Its tasks have ended, and not well. */

@@ -320,7 +320,7 @@ static int may_end(const st_step *step, const st_track *t, const st_effect *e, s
             return wrong(e, t, err);
     } else if (state == ST_JOB_TIMEOUT) {
         bool by = t->job.end_by_ms && t->job.end_by_ms <= step->now;
-        if (!by && (!on || ran < t->job.limit_ms))
+        if (!by && (!on || ran < ST_MIN(t->job.limit_ms, t->limit_before_ms)))
             return BAD("limit: job %" PRIu64 " times out after %" PRId64 " ms of %" PRId64, e->job,
                        ran, t->job.limit_ms);
     } else if (state == ST_JOB_CANCELLED && !asked_for(step, ST_EV_CANCEL, e->job)) {
@@ -356,6 +356,17 @@ static int gone(const st_step *step, st_track *t, const st_effect *e, st_err *er
     return 0;
 }
 
+/* Whether it is told in this step that it fails: its node may have been lost after it was told to go for another reason. */
+static bool fails_in(const st_step *step, uint64_t job)
+{
+    for (size_t i = 0; i < step->fx->list.n; i++) {
+        const st_effect *e = &step->fx->list.v[i];
+        if (e->job == job && e->kind == ST_FX_STOP && e->after == ST_JOB_FAILED)
+            return true;
+    }
+    return false;
+}
+
 /* Why it stops is why it would leave. */
 static int on_stop(const st_step *step, st_track *t, const st_effect *e, st_err *err)
 {
@@ -368,7 +379,7 @@ static int on_stop(const st_step *step, st_track *t, const st_effect *e, st_err 
     else if (e->after == ST_JOB_PENDING && st_watch_again(step, t))
         t->job.again = true;
     else if (e->after == ST_JOB_PENDING)
-        rc = t->job.fails && lost_a_node(step, t)
+        rc = t->job.fails && lost_a_node(step, t) && !fails_in(step, e->job)
                  ? BAD("on_fault: job %" PRIu64 " waits again, and should have failed", e->job)
                  : may_leave(step, t, e, err);
     else
@@ -565,6 +576,7 @@ static int same_jobs(const st_step *step, st_err *err)
 static void hear(const st_step *step, st_track *t)
 {
     t->saved |= asked_for(step, ST_EV_CHECKPOINTED, t->job.id);
+    t->limit_before_ms = t->job.limit_ms;
     st_watch_harm(step, t);
     for (size_t i = 0; i < step->nevents; i++) {
         const st_event *ev = step->events[i];

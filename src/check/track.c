@@ -120,6 +120,7 @@ void st_watch_add(const st_step *step, uint64_t id)
         st_watch_flow_add(step, t, spec);
     }
     st_watch_flow_hear(step, t);
+    t->limit_before_ms = t->job.limit_ms;
     /* Which of the types it allows are able to serve it at all is the core's to find out. */
     const st_job *job = st_core_job(step->core, id);
     if (job)

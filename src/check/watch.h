@@ -30,10 +30,11 @@ typedef struct st_track {
     int64_t notified_ms, checkpoint_ms;
     int64_t
         save_by_ms; /* since it was told to save, its node was to be left by then; 0: whenever */
-    int64_t displaced_ms; /* when it last left for somebody; -1 never */
-    int64_t rest_ms;      /* it was displaced again too soon, and borrows nothing before */
-    int64_t ran_ms;       /* on devices, before this stay */
-    bool moves;           /* it leaves only to go on elsewhere */
+    int64_t displaced_ms;    /* when it last left for somebody; -1 never */
+    int64_t rest_ms;         /* it was displaced again too soon, and borrows nothing before */
+    int64_t ran_ms;          /* on devices, before this stay */
+    int64_t limit_before_ms; /* its limit when the step began: it may strike before it is changed */
+    bool moves;              /* it leaves only to go on elsewhere */
     int64_t
         ordered_ms; /* it was barred and leaves for nobody, at this moment at the earliest; 0: not */
     bool lifted;    /* in this step it was let stay, and somebody may have its part of the floor */

@@ -137,8 +137,8 @@ int64_t st_window_due_ms(const st_job *job)
         due = job->begin_ms;
     if (!job->end_by_ms || job->stopping)
         return due;
-    if (!(job->barred & (ST_BAR_BEGIN | ST_BAR_END)))
-        due = job->close_ms;
+    if (!(job->barred & ST_BAR_END)) /* also of one that waits for another try */
+        due = ST_MIN(due, job->close_ms);
     return st_job_on_devices(job) ? due : ST_MIN(due, job->end_by_ms);
 }
 
@@ -173,6 +173,6 @@ void st_window_expire(st_core *core, st_job *job, st_effects *fx)
         st_core_end(core, job, ST_JOB_TIMEOUT, fx);
         return;
     }
-    if (!(job->barred & (ST_BAR_BEGIN | ST_BAR_END)) && job->close_ms <= core->now)
+    if (!(job->barred & ST_BAR_END) && job->close_ms <= core->now)
         close_window(core, job, fx);
 }
