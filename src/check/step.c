@@ -294,7 +294,7 @@ static int on_checkpoint(const st_step *step, st_track *t, const st_effect *e, s
     /* A node of it drains, or did when the step began, and may be given back in this very step. */
     bool sooner = e->until_ms < step->now + st_core_policy(step->core)->grace_ms;
     t->save_by_ms = sooner && st_watch_drains(step, t) ? e->until_ms : 0;
-    t->saved = false;
+    t->saved = asked_for(step, ST_EV_CHECKPOINTED, e->job); /* said in the same moment */
     return rc;
 }
 
