@@ -7,7 +7,8 @@
  *   - while a booking runs, only its own jobs and borrowers are on its devices, and it is whole or says that it is not;
  *   - a job of a booking that has room for it does not wait;
  *   - its nodes have the labels it requires; where it is dedicated nobody else begins or sleeps on them;
- *   - nobody has to leave for a booking but those in its way, and nobody inside before its end.
+ *   - nobody has to leave for a booking but those in its way, and nobody inside before its end;
+ *   - who has to leave has its notice and what it needs to save, and is gone in time where there is time (grace.c).
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -75,7 +76,7 @@ int st_watch_booking_victim(const st_step *step, const st_track *t, const st_eff
     if (e->until_ms < step->now + st_core_policy(step->core)->notice_ms)
         return BAD("notice: job %" PRIu64 " is given %" PRId64 " ms for a booking", e->job,
                    e->until_ms - step->now);
-    return 0;
+    return b && b->job != e->job ? st_watch_in_time(step, t, e, b, err) : 0;
 }
 
 int st_watch_lent_victim(const st_step *step, const st_track *t, const st_track *claimant,
@@ -175,18 +176,6 @@ static bool goes(const st_job *job)
     return job->state == ST_JOB_CHECKPOINTING || job->state == ST_JOB_STOPPING;
 }
 
-/* Whether it was told to leave only after the booking was to close: the clock had jumped over that moment, and it
- * has its notice all the same. */
-static bool told_late(const st_core *core, const st_booking *b, const st_job *job)
-{
-    const st_policy *policy = st_core_policy(core);
-    int64_t told_ms = job->deadline_ms - policy->notice_ms;
-    if (job->state == ST_JOB_CHECKPOINTING)
-        told_ms -= policy->grace_ms;
-    return (job->state == ST_JOB_NOTIFIED || job->state == ST_JOB_CHECKPOINTING) &&
-           told_ms > b->close_ms;
-}
-
 static int check_there(const st_core *core, const st_booking *b, const st_job *job, st_err *err)
 {
     int64_t now = st_core_now(core);
@@ -204,10 +193,10 @@ static int check_there(const st_core *core, const st_booking *b, const st_job *j
     if (job->class == ST_CLASS_GUARANTEED && job->state != ST_JOB_STOPPING)
         return BAD("booking: job %" PRIu64 " is guaranteed on what booking %" PRIu64 " has now",
                    job->id, b->id);
-    /* Told when it closed, everybody is gone; who is there was lent it since. */
-    bool late = on && job->class == ST_CLASS_BURSTABLE && job->start_ms < b->close_ms &&
-                job->state != ST_JOB_STOPPING;
-    if (late && b->close_ms >= b->made_ms && !b->moved && !told_late(core, b, job))
+    /* Everybody was told when it closed, with time enough if there was (grace.c); who is there was lent it since. */
+    bool stays = job->state == ST_JOB_RUNNING && job->class == ST_CLASS_BURSTABLE &&
+                 job->start_ms < b->close_ms;
+    if (stays && b->close_ms >= b->made_ms && !b->moved)
         return BAD("booking: job %" PRIu64 " (%s) came before booking %" PRIu64
                    " closed and is still there at %" PRId64 ", it began at %" PRId64,
                    job->id, st_job_state_name(job->state), b->id, now, b->from_ms);

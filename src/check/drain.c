@@ -61,7 +61,7 @@ static bool within(const st_step *step, const st_track *t, int64_t ahead_ms, boo
 static int64_t ahead_ms(const st_step *step)
 {
     const st_policy *p = st_core_policy(step->core);
-    return p->notice_ms + p->grace_ms;
+    return p->notice_ms + st_watch_longest_ms(step->core);
 }
 
 bool st_watch_drains(const st_step *step, const st_track *t)

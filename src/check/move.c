@@ -18,7 +18,7 @@ int st_watch_mover(const st_step *step, const st_track *mover, st_err *err)
     const st_policy *policy = st_core_policy(step->core);
     if (!policy->defrag)
         return BAD("moves: job %" PRIu64 " is moved, and nobody is to be", mover->job.id);
-    if (mover->job.yield != ST_YIELD_CHECKPOINT || policy->grace_ms == 0)
+    if (mover->job.yield != ST_YIELD_CHECKPOINT || st_watch_grace_ms(step->core, mover) == 0)
         return BAD("moves: job %" PRIu64 " is moved and would lose its progress", mover->job.id);
     return 0;
 }

@@ -274,13 +274,14 @@ static int notice_over(const st_step *step, const st_track *t, const char *what,
     if (st_watch_drained(step, t))
         return 0; /* the deadline of its node is kept whatever the grace is */
     bool saved = t->saved || asked_for(step, ST_EV_CHECKPOINTED, t->job.id);
-    if (!saves || policy->grace_ms == 0 || saved || strcmp(what, "is told to save") == 0)
+    int64_t grace_ms = st_watch_grace_ms(step->core, t);
+    if (!saves || saved || strcmp(what, "is told to save") == 0)
         return 0;
     had = t->job.state == ST_JOB_CHECKPOINTING ? step->now - t->checkpoint_ms : 0;
-    if (had < policy->grace_ms)
+    if (had < grace_ms)
         return BAD("grace: job %" PRIu64 " %s after %" PRId64
                    " ms and has not saved, the grace is %" PRId64,
-                   t->job.id, what, had, policy->grace_ms);
+                   t->job.id, what, had, grace_ms);
     return 0;
 }
 
@@ -289,6 +290,8 @@ static int on_checkpoint(const st_step *step, st_track *t, const st_effect *e, s
     if (t->job.state != ST_JOB_NOTIFIED)
         return wrong(e, t, err);
     int rc = notice_over(step, t, "is told to save", err);
+    if (rc == 0)
+        rc = st_watch_saving(step, t, e, err);
     t->job.state = ST_JOB_CHECKPOINTING;
     t->checkpoint_ms = step->now;
     /* A node of it drains, or did when the step began, and may be given back in this very step. */
@@ -411,6 +414,8 @@ static int on_requeue(const st_step *step, st_track *t, const st_effect *e, st_e
         rc = may_leave(step, t, e, err);
     if (asked_for(step, ST_EV_UNSTARTED, e->job))
         t->job.claimant = 0; /* it leaves for nobody */
+    if (e->kind == ST_FX_PAUSE)
+        t->job.pause_ms = step->now - t->checkpoint_ms;
     off_devices(step, t, e->kind == ST_FX_PAUSE ? ST_JOB_PAUSED : ST_JOB_PENDING);
     return rc;
 }

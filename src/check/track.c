@@ -112,6 +112,7 @@ void st_watch_add(const st_step *step, uint64_t id)
         t->job.fails = spec->fails;
         t->job.limit_ms = spec->limit_ms;
         t->job.yield = spec->yield;
+        t->job.grace_ms = spec->grace_ms;
         t->job.series = spec->series; /* worlds name it by its number */
         t->job.begin_ms = spec->begin_ms;
         t->job.end_by_ms = spec->end_by_ms;

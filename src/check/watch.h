@@ -112,6 +112,15 @@ int st_watch_victim(const st_step *step, size_t at, st_err *err);
 int st_watch_booking_victim(const st_step *step, const st_track *t, const st_effect *e,
                             st_err *err);
 
+/* What a job has to save at least, the most that any may have, and whether it saves at all; a CHECKPOINT, and a NOTIFY for a
+ * booking, by these. */
+int64_t st_watch_grace_ms(const st_core *core, const st_track *t);
+int64_t st_watch_longest_ms(const st_core *core);
+bool st_watch_saves(const st_track *t);
+int st_watch_saving(const st_step *step, const st_track *t, const st_effect *e, st_err *err);
+int st_watch_in_time(const st_step *step, const st_track *t, const st_effect *e,
+                     const st_booking *b, st_err *err);
+
 /* Windows of jobs: whether the job is told in this step that its own ends, and whether it keeps to it. */
 bool st_watch_closes(const st_step *step, const st_track *t);
 /* And deadlines. */

@@ -11,7 +11,9 @@
 static int64_t told_by_ms(const st_core *core, const st_track *t)
 {
     const st_policy *p = st_core_policy(core);
-    return t->job.end_by_ms - p->notice_ms - p->grace_ms;
+    int64_t saves_ms = t->job.yield == ST_YIELD_PAUSE ? st_watch_longest_ms(core)
+                                                      : ST_MAX(p->grace_ms, t->job.grace_ms);
+    return t->job.end_by_ms - p->notice_ms - saves_ms;
 }
 
 bool st_watch_closes(const st_step *step, const st_track *t)

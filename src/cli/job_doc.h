@@ -34,6 +34,8 @@
       "low, normal, high or a number; counts inside your account (default: normal)")               \
     X(on_preempt, "on-preempt", 0, "on_preempt", "checkpoint|pause|requeue|cancel",                \
       "what happens when the job is preempted (default: requeue)")                                 \
+    X(grace, "grace", 0, "grace", "DURATION",                                                      \
+      "time the job needs to save when it is preempted (default: the cluster's grace)")            \
     X(on_fault, "on-fault", 0, "on_fault", "requeue|fail",                                         \
       "what happens when a node fails under the job (default: requeue)")                           \
     X(pool, "pool", 0, "pool", "POOL", "use only nodes of this pool (default: any)")               \

@@ -191,6 +191,7 @@ static const st_view_column job_columns[] = {
     {"Deadline", "deadline.by", ST_VIEW_TIME, NULL},
     {"Deadline state", "deadline.state", ST_VIEW_TEXT, NULL},
     {"On preempt", "spec.on_preempt", ST_VIEW_TEXT, NULL},
+    {"Grace", "spec.grace", ST_VIEW_TEXT, NULL},
     {"On fault", "spec.on_fault", ST_VIEW_TEXT, NULL},
     {"Workload", "spec.workload", ST_VIEW_TEXT, NULL},
     {"Estimate", "spec.estimate", ST_VIEW_TEXT, NULL},

@@ -56,11 +56,21 @@ static bool is_on(const st_booking *b, const st_job *job)
     return false;
 }
 
+/* When its notice ends. A booking closes with time for whoever needs most to save; who needs less runs on until it
+ * must begin to leave. */
+static int64_t leaves_ms(const st_core *core, const st_booking *b, const st_job *job)
+{
+    int64_t soonest_ms = core->now + core->policy.notice_ms;
+    int64_t needs_ms =
+        st_core_saves(job) && !ST_BROKEN(BOOK_NEED) ? st_core_grace_ms(core, job) : 0;
+    return ST_MAX(soonest_ms, b->from_ms - ST_STOP_MS - needs_ms);
+}
+
 /* Told to go, unless it must not be. */
 static void put_out(st_core *core, const st_booking *b, st_job *job, st_effects *fx)
 {
     if (job->class == ST_CLASS_BURSTABLE && !ST_BROKEN(BOOK_TELL))
-        st_core_tell_off(core, job, name_of(b), core->now + core->policy.notice_ms, fx);
+        st_core_tell_off(core, job, name_of(b), leaves_ms(core, b, job), fx);
 }
 
 /* The borrower on the node, and not on fenced devices, that came last. */
@@ -112,7 +122,7 @@ void st_book_clear_out(st_core *core, const st_booking *b, st_effects *fx)
         const st_node *node = core->fleet->nodes.v[b->plan[t].node];
         st_job *job;
         while (is_crowded(core, node) && (job = last_borrower(node)))
-            st_core_tell_off(core, job, name_of(b), core->now + core->policy.notice_ms, fx);
+            st_core_tell_off(core, job, name_of(b), leaves_ms(core, b, job), fx);
     }
 }
 

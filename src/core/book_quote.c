@@ -21,13 +21,13 @@ const char *st_book_why_name(st_book_why why)
 /* What a victim is given to leave, in the worst case. */
 int64_t st_core_book_lead_ms(const st_core *core)
 {
-    return core->policy.notice_ms + core->policy.grace_ms + ST_STOP_MS;
+    return core->policy.notice_ms + st_core_longest_grace_ms(core) + ST_STOP_MS;
 }
 
 /* Notice is given before the end. */
 int64_t st_core_book_tail_ms(const st_core *core)
 {
-    return core->policy.grace_ms + ST_STOP_MS;
+    return st_core_longest_grace_ms(core) + ST_STOP_MS;
 }
 
 void st_book_set_window(const st_core *core, st_booking *b, st_window w)

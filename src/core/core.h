@@ -91,6 +91,9 @@ typedef enum st_node_how {
     ST_HOW_COUNT
 } st_node_how;
 
+/* How long it takes until what is told to stop is gone, as far as anybody can count on it. */
+#define ST_STOP_MS INT64_C(60000)
+
 typedef struct st_job_spec {
     uint64_t id;      /* unique, chosen by the caller, never 0 */
     const char *name; /* for people; need not be unique */
@@ -104,6 +107,7 @@ typedef struct st_job_spec {
     int priority;
     int64_t limit_ms; /* ST_TIME_NEVER: none */
     st_yield yield;
+    int64_t grace_ms;  /* what it needs to save when it must yield; 0: the policy's grace */
     uint64_t booking;  /* it runs inside that one; 0: none */
     uint64_t series;   /* it runs inside bookings of this one, one after the other; 0: none */
     const char *slot;  /* the same, by the name that those bookings have; NULL: none */

@@ -62,7 +62,7 @@ int st_deadline_check(const st_core *core, const st_job_spec *spec, st_err *err)
 /* How long it is kept: what it may run, and what it takes to get in, with others to be told to leave. */
 static int64_t length_ms(const st_core *core, const st_job *job)
 {
-    return job->limit_ms + core->policy.notice_ms + core->policy.grace_ms + 2 * ST_STOP_MS;
+    return job->limit_ms + core->policy.notice_ms + st_core_longest_grace_ms(core) + 2 * ST_STOP_MS;
 }
 
 static void like_job(const st_core *core, const st_job *job, int32_t type, uint64_t id,

@@ -33,7 +33,8 @@ typedef struct defrag_ctx {
 static bool movable(const st_core *core, const st_job *job, const st_job *mover)
 {
     return mover != job && mover->state == ST_JOB_RUNNING && mover->yield == ST_YIELD_CHECKPOINT &&
-           core->policy.grace_ms > 0 && mover->class == ST_CLASS_BURSTABLE && mover->shape.gpus > 0;
+           st_core_grace_ms(core, mover) > 0 && mover->class == ST_CLASS_BURSTABLE &&
+           mover->shape.gpus > 0;
 }
 
 /* What is free of a shared GPU, in milli-GPU as jobs are charged for it; never too little. */

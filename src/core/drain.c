@@ -73,7 +73,7 @@ static void tell_off(st_core *core, st_job *job, st_effects *fx)
         return; /* it was to move there, and has nothing there yet */
     bool saves = job->yield == ST_YIELD_CHECKPOINT ||
                  (job->yield == ST_YIELD_PAUSE && !st_drain_empties(core, job));
-    int64_t until_ms = saves ? ST_MAX(by_ms - core->policy.grace_ms, core->now) : by_ms;
+    int64_t until_ms = saves ? ST_MAX(by_ms - st_core_grace_ms(core, job), core->now) : by_ms;
     if (job->state == ST_JOB_PAUSED && st_drain_empties(core, job)) {
         if (job->held)
             st_core_unhold(core, job, fx);
@@ -93,7 +93,7 @@ int64_t st_drain_due_ms(const st_core *core, const st_node *node)
 {
     if (node->state != ST_NODE_DRAINING || !tells(node) || node->drain_told || ST_BROKEN(DRAIN_BY))
         return ST_TIME_NEVER;
-    return ST_MAX(node->drain_ms - core->policy.notice_ms - core->policy.grace_ms, 0);
+    return ST_MAX(node->drain_ms - core->policy.notice_ms - st_core_longest_grace_ms(core), 0);
 }
 
 void st_drain_expire(st_core *core, st_node *node, st_effects *fx)

@@ -130,6 +130,8 @@ static void io_job_spec(codec *c, st_arena *arena, st_job_spec *j)
         io_flow(c, arena, j);
     if (c->format >= 23)
         io_upto(c, arena, &j->nodes, ST_PICK_TEXT_MAX);
+    if (c->format >= 25)
+        io_i64(c, &j->grace_ms);
 }
 
 static void io_book(codec *c, st_arena *arena, st_event *ev)

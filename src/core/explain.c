@@ -385,7 +385,7 @@ static void say_yielding(st_core *core, const st_job *job, st_reasons *ret)
         bool saves = victim->yield == ST_YIELD_CHECKPOINT || victim->yield == ST_YIELD_PAUSE;
         int64_t until = victim->deadline_ms;
         if (victim->state == ST_JOB_NOTIFIED && saves)
-            until += core->policy.grace_ms;
+            until += st_core_grace_ms(core, victim);
         r.until_ms = ST_MAX(r.until_ms, until);
     }
     if (stop.asked > 0)

@@ -194,14 +194,14 @@ bool st_marks_first(st_core *core, int32_t node)
 
 int64_t st_reserve_release_ms(const st_core *core, const st_job *job, unsigned by, bool claims)
 {
-    int64_t out = core->policy.notice_ms + core->policy.grace_ms;
+    int64_t out = core->policy.notice_ms + st_core_grace_ms(core, job);
     int64_t at = st_job_end_ms(job, core->now);
     if (by == ST_BY_FORECAST)
         at = ST_MIN(at, job->expect_ms);
     if (job->state == ST_JOB_CHECKPOINTING || job->state == ST_JOB_STOPPING)
         at = ST_MIN(at, job->deadline_ms);
     else if (job->state == ST_JOB_NOTIFIED)
-        at = ST_MIN(at, job->deadline_ms + core->policy.grace_ms);
+        at = ST_MIN(at, job->deadline_ms + st_core_grace_ms(core, job));
     else if (claims && job->class == ST_CLASS_BURSTABLE)
         at = ST_MIN(at, st_core_protected_until(core, job, true) + out);
     return at;

@@ -316,6 +316,13 @@ static void io_job(codec *c, const st_core *core, st_job *j)
     }
     if (c->format >= 24)
         st_save_flow(c, core, j);
+    if (c->format >= 25) {
+        io_i64(c, &j->grace_ms);
+        io_i64(c, &j->saving_ms);
+        io_i64(c, &j->pause_ms);
+    } else if (!c->out && j->state == ST_JOB_CHECKPOINTING) {
+        j->saving_ms = j->deadline_ms - core->policy.grace_ms;
+    }
     st_save_pick(c, core->fleet, j);
     c->bad |= j->class == ST_CLASS_BOOKED && j->booking == 0;
     c->bad |= (j->state == ST_JOB_STOPPING && !j->stopping) ||
@@ -606,6 +613,8 @@ static void io_core(codec *c, st_core *core)
         st_save_incidents(c, core);
     if (c->format >= 24)
         st_save_arrays(c, core);
+    for (size_t t = 0; c->format >= 25 && t < core->fleet->types.n; t++)
+        io_i64(c, &core->pause_gib_ms[t]);
     for (size_t i = 0; i < core->jobs.n && !c->bad; i++)
         c->bad |= core->jobs.v[i]->booking && !st_book_find(core, core->jobs.v[i]->booking);
 }

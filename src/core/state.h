@@ -259,8 +259,10 @@ struct st_core {
     size_t nlink_at;
     int *tops; /* by account: the highest priority that waits; see queue.c */
     size_t ntops;
-    int64_t age_ms;   /* when the first of those who wait counts for more */
-    uint64_t retimed; /* counts changes that move when many leave */
+    int64_t
+        pause_gib_ms[ST_TYPES_MAX]; /* what pauses took for each GiB of a GPU type; 0: not known */
+    int64_t age_ms;                 /* when the first of those who wait counts for more */
+    uint64_t retimed;               /* counts changes that move when many leave */
     st_forecast *forecast;
     ST_VEC(struct st_shadow_cluster *) shadows; /* see shadow.h */
     ST_VEC(st_borrowers) borrowers;             /* derived; see borrowers.c */
@@ -455,6 +457,15 @@ void st_core_advance(st_core *core, int64_t now);
 bool st_core_parts_quietly(st_core *core, const st_job *job);
 void st_core_prefer(st_core *core, int32_t node); /* for gangs that lost another one */
 
+/* grace.c: what a job has to save when it must yield, and the most that any may have. */
+int64_t st_core_grace_ms(const st_core *core, const st_job *job);
+int64_t st_core_longest_grace_ms(const st_core *core);
+/* Whether it saves at all. */
+bool st_core_saves(const st_job *job);
+/* A pause took so long; `done`: it came to its end. */
+void st_core_paused_in(st_core *core, st_job *job, int64_t took_ms, bool done);
+int st_core_check_grace(const st_core *core, const st_job_spec *spec, st_err *err);
+
 /* yield.c */
 /* With a place to go to it is only moved. */
 void st_core_notify(st_core *core, st_job *victim, const st_job *claimant, st_grant *take_to,
@@ -472,9 +483,7 @@ void st_core_end_now(st_core *core, st_job *job, st_job_state state, st_effects 
 void st_core_expire(st_core *core, st_effects *fx);
 int64_t st_job_due_ms(const st_job *job);
 
-/* stop.c */
-#define ST_STOP_MS \
-    INT64_C(60000) /* how long that takes at most, as far as anybody can count on it */
+/* stop.c; ST_STOP_MS is in core.h */
 /* Told to be gone, if there is somebody who will say when it is; `after`: PENDING or an end. False: it is gone as
  * soon as it is told. */
 bool st_core_stop(st_core *core, st_job *job, st_job_state after, bool first, st_effects *fx);

@@ -366,6 +366,8 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
     if (rc == 0 && spec->booking)
         rc = st_book_check_submit(core, spec, account, err);
     if (rc == 0)
+        rc = st_core_check_grace(core, spec, err);
+    if (rc == 0)
         rc = st_window_check(core, spec, account, err);
     if (rc == 0)
         rc = st_deadline_check(core, spec, err);
@@ -397,6 +399,7 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
         .fails = spec->fails,
         .limit_ms = spec->limit_ms,
         .yield = spec->yield,
+        .grace_ms = spec->grace_ms,
         .booking = spec->booking,
         .retry = spec->retry,
         .type = -1,

@@ -78,6 +78,13 @@ static int check_slot(const st_core *core, const st_job_spec *spec, int32_t acco
     return st_book_check_submit(core, &inside, account, err);
 }
 
+/* What is kept ahead of the end for a job to save. What a pause takes may yet be measured. */
+static int64_t saving_ms(const st_core *core, st_yield yield, int64_t grace_ms)
+{
+    return yield == ST_YIELD_PAUSE ? st_core_longest_grace_ms(core)
+                                   : ST_MAX(core->policy.grace_ms, grace_ms);
+}
+
 int st_window_check(const st_core *core, const st_job_spec *spec, int32_t account, st_err *err)
 {
     int64_t begin_ms = ST_MAX(spec->begin_ms, core->now);
@@ -86,7 +93,7 @@ int st_window_check(const st_core *core, const st_job_spec *spec, int32_t accoun
         return st_fail(err, ST_ERANGE, "job %s: its window must be within 10 years", spec->name);
     if (spec->end_by_ms && spec->end_by_ms <= begin_ms)
         return st_fail(err, ST_EINVAL, "job %s: its window ends before it begins", spec->name);
-    int64_t needs_ms = core->policy.notice_ms + core->policy.grace_ms;
+    int64_t needs_ms = core->policy.notice_ms + saving_ms(core, spec->yield, spec->grace_ms);
     if (spec->end_by_ms && spec->end_by_ms - needs_ms <= begin_ms) {
         char needs[ST_FMT_MAX];
         st_fmt_duration(needs, needs_ms);
@@ -103,7 +110,8 @@ void st_window_set(const st_core *core, const st_job_spec *spec, st_job *job)
     job->begin_ms = spec->begin_ms;
     job->end_by_ms = spec->end_by_ms;
     if (spec->end_by_ms)
-        job->close_ms = spec->end_by_ms - core->policy.notice_ms - core->policy.grace_ms;
+        job->close_ms =
+            spec->end_by_ms - core->policy.notice_ms - saving_ms(core, spec->yield, spec->grace_ms);
     if (ST_BROKEN(WINDOW_END))
         job->close_ms = spec->end_by_ms;
     if (spec->begin_ms > core->now && !ST_BROKEN(WINDOW_BEGIN))
@@ -149,8 +157,9 @@ static void close_window(st_core *core, st_job *job, st_effects *fx)
     job->barred |= ST_BAR_END;
     if (job->held)
         st_core_unhold(core, job, fx);
-    /* They may have been shorter when it came. */
-    int64_t notice_ms = ST_MIN(p->notice_ms, job->end_by_ms - core->now - p->grace_ms);
+    /* Who needs less to save runs on until then; and all of it may have been shorter when it came. */
+    int64_t grace_ms = ST_MAX(p->grace_ms, st_core_grace_ms(core, job));
+    int64_t notice_ms = job->end_by_ms - core->now - grace_ms;
     if (job->state == ST_JOB_RUNNING)
         st_core_order_out(core, job, ST_MAX(notice_ms, 0), fx);
 }

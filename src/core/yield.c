@@ -157,6 +157,8 @@ static void yielded(st_core *core, st_job *job, bool saved, st_effects *fx)
         return;
     }
     bool pauses = job->yield == ST_YIELD_PAUSE;
+    if (pauses && job->state == ST_JOB_CHECKPOINTING)
+        st_core_paused_in(core, job, core->now - job->saving_ms, saved);
     if (pauses && saved && !st_drain_empties(core, job)) {
         job->kept_ms = st_job_unsaved_ms(job, core->now);
         st_core_release(core, job, true);
@@ -188,12 +190,14 @@ static void after_notice(st_core *core, st_job *job, st_effects *fx)
     bool saves = job->yield == ST_YIELD_CHECKPOINT ||
                  (job->yield == ST_YIELD_PAUSE && !st_drain_empties(core, job));
     int64_t by_ms = st_drain_by_ms(core, job); /* whatever the grace is */
-    if (!saves || core->policy.grace_ms == 0 || by_ms <= core->now) {
+    int64_t grace_ms = st_core_grace_ms(core, job);
+    if (!saves || grace_ms == 0 || by_ms <= core->now) {
         yielded(core, job, false, fx);
         return;
     }
     st_job_move(job, ST_JOB_CHECKPOINTING);
-    job->deadline_ms = ST_MIN(core->now + core->policy.grace_ms, by_ms);
+    job->saving_ms = core->now;
+    job->deadline_ms = ST_MIN(core->now + grace_ms, by_ms);
     st_core_retime(core, job);
     st_core_due(core, job);
     st_effect e = st_fx_of(core, ST_FX_CHECKPOINT, job);

@@ -42,8 +42,9 @@
  *  21 incidents, what kind a fault is, and their policies; what jobs do when a node fails
  *  22 by when a node drains, and what becomes of its jobs then
  *  23 which nodes a job allows
- *  24 jobs that wait for others, are on hold, are tried again; arrays with a throttle */
-#define ST_CODEC_FORMAT 24
+ *  24 jobs that wait for others, are on hold, are tried again; arrays with a throttle
+ *  25 what jobs need to save, how fast pauses were, the policy `grace_limit` */
+#define ST_CODEC_FORMAT 25
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */
@@ -237,6 +238,9 @@ static inline void io_policy(codec *c, st_policy *p)
     if (c->format >= 21) {
         ST_POLICY_SINCE_21(X)
     }
+    if (c->format >= 25) {
+        ST_POLICY_SINCE_25(X)
+    }
 #undef X
 #define X(field, key, kind, def, lo, hi, what) p->field = def;
     if (c->format < 5) {
@@ -250,6 +254,9 @@ static inline void io_policy(codec *c, st_policy *p)
     }
     if (c->format < 21) {
         ST_POLICY_SINCE_21(X)
+    }
+    if (c->format < 25) {
+        ST_POLICY_SINCE_25(X)
     }
 #undef X
 }

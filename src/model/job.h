@@ -147,6 +147,7 @@ typedef struct st_job {
     bool latency_critical;
     int priority;
     bool meek;        /* preempts nobody of its own account, and nobody while it borrows */
+    int64_t grace_ms; /* what it needs to save when it must yield; 0: the policy's grace */
     bool fails;       /* it has failed when a node under it has, and is not started again */
     int64_t limit_ms; /* ST_TIME_NEVER: a service, or no limit given */
     st_yield yield;
@@ -173,6 +174,8 @@ typedef struct st_job {
     int64_t queued_ms;    /* since when it waits; at its last submit, requeue or pause */
     int64_t start_ms;     /* of this stay on devices */
     int64_t deadline_ms;  /* leaving: when the step ends; paused: when it is requeued */
+    int64_t saving_ms;    /* CHECKPOINTING: since when */
+    int64_t pause_ms;     /* what its last pause took, or more than that; 0: it had none */
     int64_t saved_ms;     /* run time that survives a requeue */
     int64_t served_ms;    /* time on devices in earlier stays, saved or lost */
     int64_t mark_ms;      /* on devices: run time since then is not saved yet */

@@ -13,7 +13,8 @@
     ST_POLICY_SINCE_5(X)   \
     ST_POLICY_SINCE_13(X)  \
     ST_POLICY_SINCE_19(X)  \
-    ST_POLICY_SINCE_21(X)
+    ST_POLICY_SINCE_21(X)  \
+    ST_POLICY_SINCE_25(X)
 
 #define ST_POLICY_FIRST(X)                                                                         \
     X(notice_ms, "notice", DURATION, 30000, 0, 86400000,                                           \
@@ -105,6 +106,11 @@
       "suspect instead")                                                                         \
     X(retire_after, "retire_after", COUNT, 2, 0, 100,                                            \
       "repairs after which a node that has the same hardware fault again is retired; 0: never")
+
+#define ST_POLICY_SINCE_25(X)                                                            \
+    X(grace_limit_ms, "grace_limit", DURATION, 0, 0, 86400000,                           \
+      "longest grace that a job may ask for, or that a pause has by the speed that was " \
+      "measured; less than grace: grace")
 
 /* One level of priority: low, normal, high. */
 #define ST_PRIO_LEVEL 100

@@ -32,9 +32,9 @@ struct st_sizes {
 };
 
 static const char *const size_keys[] = {
-    "gpus",     "tasks", "type",     "cpu",        "ram",  "level",    "profile",
-    "share",    "vram",  "limit",    "on_preempt", "pool", "priority", "latency_critical",
-    "on_fault", "about", "topology", NULL,
+    "gpus",     "tasks", "type",  "cpu",        "ram",  "level",    "profile",
+    "share",    "vram",  "limit", "on_preempt", "pool", "priority", "latency_critical",
+    "on_fault", "grace", "about", "topology",   NULL,
 };
 
 /* ---- those that are there from the start ------------------------------------------------- */

@@ -205,6 +205,7 @@ int st_spec_job(const st_doc *doc, const st_doc_node *map, const st_job_fields *
     spec.limit_ms = f->limit_ms;
     spec.yield = (st_yield)f->yield;
     spec.fails = f->on_fault == 1;
+    spec.grace_ms = f->grace_ms;
     *ret = spec;
     *ret_none = none;
     return 0;

@@ -38,7 +38,7 @@ typedef struct st_job_fields {
     const char *account, *user, *profile;
     const st_doc_node *type, *topology, *priority, *pool;
     int gpus, tasks, level, yield, on_fault;
-    int64_t cpu_m, ram_mib, share_m, vram_mib, limit_ms;
+    int64_t cpu_m, ram_mib, share_m, vram_mib, limit_ms, grace_ms;
     bool latency_critical;
 } st_job_fields;
 
@@ -91,6 +91,7 @@ extern const char *const st_level_words[], *const st_yield_words[], *const st_fa
          .kind = ST_F_WORD,                                                                        \
          .offset = offsetof(S, M.yield),                                                           \
          .words = st_yield_words},                                                                 \
+        {.key = "grace", .kind = ST_F_DURATION, .offset = offsetof(S, M.grace_ms)},                \
         {.key = "on_fault",                                                                        \
          .kind = ST_F_WORD,                                                                        \
          .offset = offsetof(S, M.on_fault),                                                        \

@@ -170,6 +170,12 @@ static void submit(st_fuzz_gen *gen, bool together)
     static const int64_t gone_ms[] = {0, 1000, 20000, 59000};
     entry->gone_ms = gone_ms[(entry->save_ms + entry->at_ms / 1000) % 4]; /* draws nothing */
     job->fails = gen->lives && job->id % 5 == 2;                          /* draws nothing */
+    const st_policy *policy = &gen->tape->policy;
+    if (policy->grace_limit_ms > policy->grace_ms && job->id % 3 == 0) { /* draws nothing */
+        job->grace_ms = job->id % 6 == 0 ? policy->grace_limit_ms : 1 + policy->grace_ms / 2;
+        if (job->yield == ST_YIELD_PAUSE) /* what it needs is known once it has paused */
+            entry->save_ms = job->grace_ms - job->grace_ms / 10;
+    }
     st_fuzz_book_job(gen, job);
     st_fuzz_window(gen, job);
     st_fuzz_pick(gen, job);

@@ -99,7 +99,7 @@ static int64_t answer_ms(const st_fuzz_run *run, const st_job *job, bool *ret_sa
     if (p->run_ms != ST_TIME_NEVER)
         at = run->now + ST_MAX(p->run_ms - st_job_ran_ms(job, run->now), 0);
     if (job->state == ST_JOB_CHECKPOINTING) {
-        int64_t saved = job->deadline_ms - run->tape->policy.grace_ms + p->save_ms;
+        int64_t saved = job->saving_ms + p->save_ms;
         *ret_saved = saved < at;
         at = ST_MIN(at, ST_MAX(saved, run->now));
     }
@@ -253,7 +253,8 @@ int st_fuzz_run_moment(st_fuzz_run *run, size_t from, size_t to, st_err *err)
 static int64_t patience_ms(const st_fuzz_run *run)
 {
     const st_policy *p = &run->tape->policy;
-    int64_t each = p->notice_ms + p->grace_ms + p->min_run_ms + p->cooldown_ms + p->pause_limit_ms;
+    int64_t each = p->notice_ms + ST_MAX(p->grace_ms, p->grace_limit_ms) + p->min_run_ms +
+                   p->cooldown_ms + p->pause_limit_ms;
     int64_t sum = 60000;
     for (size_t i = 0; i < st_core_njobs(run->core); i++) {
         const st_job *job = st_core_job_at(run->core, i);

@@ -173,6 +173,7 @@ static void simplify_job(shrink *s, st_tape_entry *e)
     SIMPLER(s, job->priority, 0);
     SIMPLER(s, job->meek, false);
     SIMPLER(s, job->fails, false);
+    SIMPLER(s, job->grace_ms, 0);
     SIMPLER(s, job->limit_ms, ST_TIME_NEVER);
     SIMPLER(s, e->run_ms, ST_TIME_NEVER);
     SIMPLER(s, job->yield, ST_YIELD_REQUEUE);

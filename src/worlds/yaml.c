@@ -370,6 +370,8 @@ static void write_submit(writer *w, const st_tape_entry *e)
     text(w, "on_preempt", st_yield_name(job->yield));
     if (job->fails)
         text(w, "on_fault", "fail");
+    if (job->grace_ms > 0)
+        duration(w, "grace", job->grace_ms);
     duration(w, "checkpoint_time", e->save_ms);
     duration(w, "stop_time", e->gone_ms);
     st_strbuf_add(w->out, "}");

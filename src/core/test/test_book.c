@@ -47,6 +47,61 @@ static void test_life(void **state)
     end(&w);
 }
 
+/* Booked from an hour on; three borrowers are told when it closes, each with what it needs to save. */
+static void test_tells_by_need(void **state)
+{
+    (void)state;
+    world w;
+    const int64_t LIMIT = 600 * SEC;
+    st_policy policy = quick();
+    policy.grace_limit_ms = LIMIT;
+    begin(&w, &policy, 1, 4);
+    account(&w, "a", ST_UNSET);
+    account(&w, "b", ST_UNSET);
+    static const struct {
+        st_yield yield;
+        int64_t grace_ms, saves_ms;
+    } jobs[] = {
+        {ST_YIELD_CHECKPOINT, LIMIT, LIMIT},
+        {ST_YIELD_CHECKPOINT, 0, GRACE},
+        {ST_YIELD_PAUSE, 10 * SEC, 10 * SEC},
+        {ST_YIELD_REQUEUE, LIMIT, 0},
+    };
+    for (size_t i = 0; i < ST_ARRAY_LEN(jobs); i++) {
+        st_event ev = job_event(i + 1, "a");
+        ev.u.job.yield = jobs[i].yield;
+        ev.u.job.grace_ms = jobs[i].grace_ms;
+        step(&w, &ev);
+        in_state(&w, i + 1, ST_JOB_RUNNING);
+    }
+    book(&w, 7, "b", 1, 4, HOUR, 2 * HOUR);
+    int64_t close = HOUR - NOTICE - LIMIT - STOP;
+    assert_int_equal(booking(&w, 7)->close_ms, close);
+    run_reloaded(&w);
+    run_until(&w, close - 1);
+    for (size_t i = 0; i < ST_ARRAY_LEN(jobs); i++)
+        in_state(&w, i + 1, ST_JOB_RUNNING);
+    run_until(&w, close);
+    for (size_t i = 0; i < ST_ARRAY_LEN(jobs); i++) {
+        in_state(&w, i + 1, ST_JOB_NOTIFIED);
+        assert_int_equal(job_of(&w, i + 1)->deadline_ms, HOUR - STOP - jobs[i].saves_ms);
+    }
+    run_reloaded(&w);
+    run_until(&w, HOUR - STOP - LIMIT);
+    in_state(&w, 1, ST_JOB_CHECKPOINTING);
+    run_until(&w, HOUR - STOP - GRACE);
+    in_state(&w, 2, ST_JOB_CHECKPOINTING);
+    in_state(&w, 3, ST_JOB_NOTIFIED);
+    run_until(&w, HOUR - STOP - 1);
+    in_state(&w, 1, ST_JOB_CHECKPOINTING); /* none has said that it is done */
+    in_state(&w, 3, ST_JOB_CHECKPOINTING);
+    in_state(&w, 4, ST_JOB_NOTIFIED);
+    run_until(&w, HOUR - STOP);
+    for (size_t i = 0; i < ST_ARRAY_LEN(jobs); i++)
+        in_state(&w, i + 1, ST_JOB_PENDING);
+    end(&w);
+}
+
 /* What is idle is lent, and given back. */
 static void test_lent(void **state)
 {
@@ -494,6 +549,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_life),
+        cmocka_unit_test(test_tells_by_need),
         cmocka_unit_test(test_lent),
         cmocka_unit_test(test_by_itself),
         cmocka_unit_test(test_refused),

@@ -105,6 +105,88 @@ static void test_the_place_is_held(void **state)
     end(&w);
 }
 
+/* A job has the time to save that it asked for, within the policy's limit; more is refused. */
+static void test_own_grace(void **state)
+{
+    (void)state;
+    world w;
+    st_err err = {0};
+    st_policy policy = quick();
+    policy.grace_limit_ms = 5 * GRACE;
+    begin_claim_with(&w, &policy, ST_YIELD_CHECKPOINT, ST_TIME_NEVER);
+    st_event ev = job_event(3, "lend");
+    ev.u.job.grace_ms = 5 * GRACE + 1;
+    assert_fails(st_core_step(w.core, &ev, w.now, &w.fx, &err), ST_ELIMIT,
+                 "asks for 10m1ms to save its work; the most is 10m");
+    ev.u.job.grace_ms = -1;
+    assert_fails(st_core_step(w.core, &ev, w.now, &w.fx, &err), ST_ERANGE, "grace is negative");
+    end(&w);
+
+    static const int64_t asked[] = {5 * GRACE, 1 * SEC};
+    for (size_t i = 0; i < ST_ARRAY_LEN(asked); i++) {
+        begin(&w, &policy, 1, 1);
+        account(&w, "lend", ST_UNSET);
+        account(&w, "own", 1000);
+        ev = job_event(VICTIM, "lend");
+        ev.u.job.yield = ST_YIELD_CHECKPOINT;
+        ev.u.job.grace_ms = asked[i];
+        step(&w, &ev);
+        w.now = CLAIM;
+        submit(&w, CLAIMANT, "own");
+        tick(&w, CLAIM + NOTICE);
+        assert_int_equal(effect(&w, ST_FX_CHECKPOINT, VICTIM)->until_ms, CLAIM + NOTICE + asked[i]);
+        end(&w);
+    }
+}
+
+/* The victim is told once more, and has `ms` to save. */
+static void told_again(world *w, uint64_t claimant, int64_t ms)
+{
+    submit(w, claimant, "own");
+    in_state(w, VICTIM, ST_JOB_NOTIFIED);
+    tick(w, w->now + NOTICE);
+    in_state(w, VICTIM, ST_JOB_CHECKPOINTING);
+    assert_int_equal(job_of(w, VICTIM)->deadline_ms - w->now, ms);
+}
+
+/* What a pause took is known of the job, and of others with GPUs of the type by what they have to move. */
+static void test_measured_pause(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = quick();
+    policy.grace_limit_ms = 10 * GRACE;
+    begin_claim_with(&w, &policy, ST_YIELD_PAUSE, ST_TIME_NEVER);
+    tick(&w, CLAIM + NOTICE);
+    assert_int_equal(job_of(&w, VICTIM)->deadline_ms, CLAIM + NOTICE + GRACE);
+    tick(&w, CLAIM + NOTICE + GRACE); /* not there in time: it starts again, and needs more */
+    in_state(&w, VICTIM, ST_JOB_PENDING);
+    tell(&w, ST_EV_FINISH, CLAIMANT);
+    in_state(&w, VICTIM, ST_JOB_RUNNING);
+    const int64_t half_more = GRACE + GRACE / 2;
+    told_again(&w, 3, half_more + half_more / 4);
+    w.now += half_more;
+    tell(&w, ST_EV_CHECKPOINTED, VICTIM);
+    in_state(&w, VICTIM, ST_JOB_PAUSED);
+    tell(&w, ST_EV_FINISH, 3);
+    tell(&w, ST_EV_FINISH, VICTIM);
+
+    /* Another one on the same type, which asked for nothing; after a restart too. */
+    ST_CLEANUP(st_strbuf_done) st_strbuf saved = {0};
+    st_err err = {0};
+    st_core_save(w.core, &saved);
+    st_core_free(ST_TAKE(w.core));
+    assert_ok(st_core_load(saved.s, saved.n, &w.core, &err));
+    st_event ev = job_event(VICTIM + 10, "lend");
+    ev.u.job.yield = ST_YIELD_PAUSE;
+    step(&w, &ev);
+    submit(&w, 5, "own");
+    tick(&w, w.now + NOTICE);
+    int64_t has_ms = job_of(&w, VICTIM + 10)->deadline_ms - w.now;
+    assert_true(has_ms >= half_more + half_more / 4 && has_ms < half_more * 2);
+    end(&w);
+}
+
 static void test_checkpoint_in_time(void **state)
 {
     (void)state;
@@ -574,6 +656,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_notice),
         cmocka_unit_test(test_the_place_is_held),
+        cmocka_unit_test(test_own_grace),
+        cmocka_unit_test(test_measured_pause),
         cmocka_unit_test(test_checkpoint_in_time),
         cmocka_unit_test(test_checkpoint_missed),
         cmocka_unit_test(test_checkpoint_during_notice),
