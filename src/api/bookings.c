@@ -32,12 +32,10 @@ static const st_field booking_rows[] = {
     {.key = "account", .kind = ST_F_TEXT, .offset = OF(asks.account)},
     {.key = "name", .kind = ST_F_NAME, .offset = OF(name)},
     {.key = "type", .kind = ST_F_NODE, .offset = OF(asks.type), .required = true},
-    {.key = "gpus",
-     .kind = ST_F_INT,
-     .offset = OF(asks.gpus),
-     .lo = 1,
-     .hi = ST_TASKS_MAX,
-     .required = true},
+    {.key = "gpus", .kind = ST_F_INT, .offset = OF(asks.gpus), .lo = 1, .hi = ST_TASKS_MAX},
+    {.key = "level", .kind = ST_F_WORD, .offset = OF(asks.level), .words = st_level_words},
+    {.key = "profile", .kind = ST_F_TEXT, .offset = OF(asks.profile)},
+    {.key = "share", .kind = ST_F_MILLI, .offset = OF(asks.share_m), .lo = 1, .hi = ST_WHOLE_M},
     {.key = "tasks", .kind = ST_F_INT, .offset = OF(asks.tasks), .lo = 1, .hi = ST_TASKS_MAX},
     {.key = "pool", .kind = ST_F_NODE, .offset = OF(asks.pool)},
     {.key = "topology", .kind = ST_F_NODE, .offset = OF(asks.topology)},
@@ -80,6 +78,26 @@ static void booking_free(void *arg)
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
+
+/* Slices or shares, one for each task, on as many GPUs as have room for them. */
+static int divide(const st_spec_names *names, const booking_fields *f, const st_job_spec *job,
+                  st_booking_spec *spec, st_err *err)
+{
+    st_board board = names->board(names->ctx, spec->type);
+
+    spec->parts = (st_parts){.level = job->shape.level,
+                             .profile = job->shape.profile,
+                             .share_m = job->shape.share_m,
+                             .n = ST_MAX(f->asks.tasks, 1)};
+    spec->gpus = 1;
+    spec->tasks = st_parts_gpus(board, &spec->parts);
+    if (spec->tasks > ST_TASKS_MAX)
+        return st_fail(err, ST_ERANGE, "%d of them need %d GPUs; one booking has at most %d",
+                       spec->parts.n, spec->tasks, ST_TASKS_MAX);
+    return spec->tasks > 0
+               ? 0
+               : st_fail(err, ST_EINVAL, "GPUs of this type cannot be divided like this");
+}
 
 /* Without `tasks` the GPUs are all there are: more than a node has are whole nodes. */
 static int split(const st_api *api, const booking_fields *f, st_booking_spec *spec, st_err *err)
@@ -143,10 +161,16 @@ static int read_spec(booking *b, const booking_fields *f, st_err *err)
     st_job_fields asks = f->asks;
     st_job_spec job = {0};
     bool none = false;
+    char q[ST_QUOTE_MAX];
     int r;
 
+    bool parts = asks.level > 0 || asks.profile || asks.share_m > 0;
+
+    if (!parts && asks.gpus < 0)
+        return st_fail(err, ST_EINVAL, "how many GPUs? (gpus)");
     asks.tasks = ST_MAX(asks.tasks, 1);
-    asks.gpus = 1; /* how many there are is looked at in `split` */
+    if (!parts || asks.gpus < 0)
+        asks.gpus = 1; /* how many there are is looked at in `split` */
     r = st_spec_job(b->doc, st_doc_root(b->doc), &asks, &names, &job, &none, err);
     if (r < 0)
         return r;
@@ -169,7 +193,12 @@ static int read_spec(booking *b, const booking_fields *f, st_err *err)
     s->require = b->require.n > 0 ? st_strbuf_str(&b->require) : NULL;
     if (r == 0 && f->image)
         r = check_image(b, f->image, err);
-    return r < 0 ? r : split(b->api, f, s, err);
+    if (r < 0)
+        return r;
+    if (none)
+        return st_fail(err, ST_EINVAL, "GPUs of this type have no slice %s",
+                       st_quote(q, f->asks.profile));
+    return parts ? divide(&names, f, &job, s, err) : split(b->api, f, s, err);
 }
 
 static int read_windows(booking *b, const booking_fields *f, st_err *err)
@@ -262,6 +291,15 @@ static void out_price(st_question *q, const booking *b, size_t i)
     st_strbuf_add(out, "}}");
 }
 
+static void out_parts(const st_booking_spec *s, const st_fleet *fleet, st_strbuf *out)
+{
+    json_t *words = json_object();
+
+    st_booking_put_parts(words, fleet->types.v[s->type].board, &s->parts);
+    st_booking_out_parts(NULL, words, out);
+    json_decref(words);
+}
+
 /* What others have booked or are guaranteed is no more than a moment and what else would fit; amounts are the owner's. */
 static void quote_json(st_question *q, const st_core *core, const booking *b, size_t i,
                        const st_book_quote *quote)
@@ -337,6 +375,7 @@ static int fill_quote(st_question *q, st_core *core, st_err *err)
     st_out_text(&q->out, "type", st_core_fleet(core)->types.v[b->book.spec.type].name);
     st_out_int(&q->out, "tasks", b->book.spec.tasks);
     st_out_int(&q->out, "gpus", b->book.spec.gpus);
+    out_parts(&b->book.spec, st_core_fleet(core), &q->out);
     st_out_text(&q->out, "zone", b->book.zone);
     st_out_text(&q->out, "tzdata", b->tzdata);
     st_strbuf_add(&q->out, ",\"windows\":[");

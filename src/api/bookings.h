@@ -23,6 +23,9 @@ typedef struct st_booking_money {
 void st_booking_json(st_api *api, const st_core *core, const json_t *record, const st_tz *as,
                      const st_booking_money *money, st_strbuf *out);
 
+/* What its GPUs are divided into; null: they are whole. `b` is NULL for one that is over, or is no more than asked for. */
+void st_booking_out_parts(const st_booking *b, const json_t *record, st_strbuf *out);
+
 /* Records of an account and those below it, from the store: those that end after from_ms and begin before to_ms, in order
  * of their starts. `names` are those that are looked at, NULL all. */
 typedef struct st_booking_name {

@@ -196,6 +196,22 @@ static void out_zone_change(const json_t *record, const st_tz *tz, st_strbuf *ou
     st_strbuf_addc(out, '}');
 }
 
+void st_booking_out_parts(const st_booking *b, const json_t *record, st_strbuf *out)
+{
+    const char *const keys[] = {"profile", "share"};
+
+    st_out_text(out, "level", text(record, "level")[0] ? text(record, "level") : "whole");
+    for (size_t i = 0; i < ST_ARRAY_LEN(keys); i++)
+        if (text(record, keys[i])[0])
+            st_out_text(out, keys[i], text(record, keys[i]));
+        else
+            st_out_raw(out, keys[i], "null");
+    if (json_object_get(record, "parts"))
+        st_out_int(out, "parts", b ? b->parts.n : number(record, "parts"));
+    else
+        st_out_raw(out, "parts", "null");
+}
+
 /* What its nodes must have, and how far they are. */
 static void out_config(const st_core *core, const st_booking *b, const json_t *record,
                        const st_booking_money *money, st_strbuf *out)
@@ -211,6 +227,7 @@ static void out_config(const st_core *core, const st_booking *b, const json_t *r
     st_out_raw(out, "require", said ? said : "{}");
     st_out_raw(out, "dedicated",
                json_is_true(json_object_get(record, "dedicated")) ? "true" : "false");
+    st_booking_out_parts(b, record, out);
     if (text(record, "image")[0])
         st_out_text(out, "image", text(record, "image"));
     else

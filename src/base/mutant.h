@@ -38,10 +38,11 @@
     X(BOOK_FLOORS, "bookings take what is guaranteed to others", 400)                   \
     X(BOOK_END, "jobs leave a booking before it ends", 400)                             \
     X(BOOK_ENTER, "jobs wait although their booking has room", 400)                     \
-    X(BOOK_LEND, "what a booking leaves idle is lent to nobody", 400)                   \
+    X(BOOK_LEND, "what a booking leaves idle is lent to nobody", 10000007)              \
     X(MEEK, "a job without the right to preempt does so all the same", 400)             \
     X(BOOK_QUOTA, "accounts book more than their limits allow", 400)                    \
     X(BOOK_LABELS, "bookings are placed on nodes without the labels they require", 400) \
+    X(BOOK_PARTS, "slices are booked where pools do not give them", 10000149)           \
     X(BOOK_ALONE, "what a dedicated booking leaves idle is lent to others", 10000043)   \
     X(BOOK_POOL, "pools are booked beyond their own limits", 400)                       \
     X(WINDOW_BEGIN, "a job starts before its window begins", 400)                       \

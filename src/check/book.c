@@ -6,6 +6,7 @@
  *   - who is guaranteed is not where a booking closes before it ends;
  *   - while a booking runs, only its own jobs and borrowers are on its devices, and it is whole or says that it is not;
  *   - a job of a booking that has room for it does not wait;
+ *   - its GPUs have room for the slices or shares that were booked, in pools that give them;
  *   - its nodes have the labels it requires; where it is dedicated nobody else begins or sleeps on them;
  *   - nobody has to leave for a booking but those in its way, and nobody inside before its end;
  *   - who has to leave has its notice and what it needs to save, and is gone in time where there is time (grace.c).
@@ -108,6 +109,16 @@ static bool has_labels(const st_node *node, const char *require)
     return true;
 }
 
+/* How many slices or shares of its size a GPU has room for: by compute and memory, or by parts of a whole. */
+static int parts_of(const st_booking *b)
+{
+    const st_parts *p = &b->parts;
+    if (p->level == ST_LEVEL_MIG)
+        return ST_MIN(ST_MIG_COMPUTE / st_mig_compute(p->profile),
+                      ST_MIG_MEMORY / st_mig_memory(p->profile));
+    return p->share_m > 0 ? (int)(1000 / p->share_m) : 0;
+}
+
 static int check_plan(const st_core *core, const st_booking *b, st_err *err)
 {
     const st_fleet *fleet = st_core_fleet(core);
@@ -129,6 +140,10 @@ static int check_plan(const st_core *core, const st_booking *b, st_err *err)
         if (!b->over && !has_labels(node, b->require))
             return BAD("booking: %" PRIu64 " requires labels that node %s has not", b->id,
                        node->name);
+        if (!(fleet->pools.v[node->pool].levels >> b->parts.level & 1) && !b->over)
+            return BAD("booking: %" PRIu64
+                       " is of level %s, which the pool of node %s does not give",
+                       b->id, st_level_name(b->parts.level), node->name);
         if (b->dedicated && node->ndevs != b->gpus)
             return BAD("booking: %" PRIu64 " is dedicated and has %d of the %d GPUs of node %s",
                        b->id, b->gpus, node->ndevs, node->name);
@@ -139,6 +154,9 @@ static int check_plan(const st_core *core, const st_booking *b, st_err *err)
             if (b->plan[u].node == g->node && (b->plan[u].devs & g->devs))
                 return BAD("booking: %" PRIu64 " has a GPU of node %s twice", b->id, node->name);
     }
+    if (b->parts.level != ST_LEVEL_WHOLE && (b->gpus != 1 || b->parts.n > b->tasks * parts_of(b)))
+        return BAD("booking: %" PRIu64 " has %d tasks of %d GPUs for %d slices or shares", b->id,
+                   b->tasks, b->gpus, b->parts.n);
     st_job like = {.tasks = b->tasks, .topo = b->topo, .topo_required = b->topo_required};
     like.shape.gpus = b->gpus;
     if (lost == 0 && !st_room_together(fleet, &like, b->plan))

@@ -1,6 +1,6 @@
 /*
  * What jobs have to save when they must yield (core/grace.c), from outside: no less than they asked for, or the
- * policy gives; who pauses no less than its last pause took; nobody more than the policy's longest.
+ * policy gives; who pauses a quarter more than its last pause took; nobody more than the policy's longest.
  */
 #include <inttypes.h>
 
@@ -20,7 +20,7 @@ int64_t st_watch_grace_ms(const st_core *core, const st_track *t)
     const st_policy *p = st_core_policy(core);
     int64_t ms = t->job.grace_ms > 0 ? t->job.grace_ms : p->grace_ms;
     if (t->job.yield == ST_YIELD_PAUSE && p->grace_limit_ms > p->grace_ms)
-        ms = ST_MAX(ms, t->job.pause_ms);
+        ms = ST_MAX(ms, t->job.pause_ms + t->job.pause_ms / 4);
     return ST_MIN(ms, st_watch_longest_ms(core));
 }
 

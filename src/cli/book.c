@@ -11,7 +11,8 @@
 typedef struct book_flags {
     st_when_flags when;
     st_cli_format format;
-    const char *account, *name, *gpus, *tasks, *type, *pool, *topology, *no_show, *image;
+    const char *account, *name, *gpus, *tasks, *type, *pool, *topology, *no_show, *image, *level,
+        *profile, *share;
     bool dry_run, hold, series, all, yes, dedicated;
     st_cli_words require;
 } book_flags;
@@ -34,7 +35,10 @@ const st_cli_row st_cli_book_options[] = {
     TEXT("account", 'a', account, "ACCOUNT", "account that books (default: yours)"),
     TEXT("name", 'n', name, "NAME", "name of the booking (default: booking)"),
     TEXT("gpus", 'g', gpus, "N", "GPUs in all; with --tasks, GPUs of each task"),
-    TEXT("tasks", 't', tasks, "N", "tasks, each on one node"),
+    TEXT("tasks", 't', tasks, "N", "tasks, each on one node; of slices or shares, how many"),
+    TEXT("level", 0, level, "mig|mps|time", "book slices or shares of GPUs instead of whole ones"),
+    TEXT("profile", 0, profile, "PROFILE", "MIG slice: 1g, 3g or 3g.40gb"),
+    TEXT("share", 0, share, "PART", "part of one GPU, for example 0.25 (levels mps and time)"),
     TEXT("type", 'T', type, "TYPE", "GPU type"),
     TEXT("pool", 'p', pool, "POOL", "pool (default: any)"),
     TEXT("topology", 0, topology, "LEVEL", "require one nvlink, node, rack, block or zone"),
@@ -106,6 +110,20 @@ static void put_gpus(const json_t *row, st_strbuf *out)
     st_strbuf_addf(out, "%lld", (long long)(count(row, "tasks") * count(row, "gpus")));
 }
 
+/* What they are divided into, for the jobs inside. */
+static void put_parts(const json_t *row, st_strbuf *out)
+{
+    const char *profile = st_view_text(row, "profile"), *level = st_view_text(row, "level");
+
+    if (count(row, "parts") == 0)
+        return;
+    st_strbuf_addf(out, "%lld × ", (long long)count(row, "parts"));
+    if (*profile)
+        st_strbuf_add(out, profile);
+    else
+        st_strbuf_addf(out, "%s of a GPU (%s)", st_view_text(row, "share"), level);
+}
+
 static void put_state(const json_t *row, st_strbuf *out)
 {
     st_strbuf_addf(out, "%s%s", st_view_text(row, "state"),
@@ -134,6 +152,7 @@ static const st_view_column booking_facts[] = {
     {"GPUs", "gpus", ST_VIEW_FN, put_gpus},
     {"Type", "type", ST_VIEW_TEXT, NULL},
     {"Tasks", "tasks", ST_VIEW_NUM, NULL},
+    {"Divided", "level", ST_VIEW_FN, put_parts},
     {"Pool", "pool", ST_VIEW_TEXT, NULL},
     {"Topology", "topology", ST_VIEW_TEXT, NULL},
     {"Requires", "require", ST_VIEW_WORDS, NULL},
@@ -250,13 +269,21 @@ static int put_require(st_body *body, const st_cli_words *words, st_err *err)
 
 static int body_of(const book_flags *f, const char *verb, st_body *body, st_err *err)
 {
-    if (!f->gpus || !f->type)
-        return st_fail(err, ST_EINVAL, "%s: say what: --gpus N --type TYPE", verb);
+    bool parts = f->level || f->profile || f->share;
+
+    if ((!f->gpus && !parts) || !f->type)
+        return st_fail(err, ST_EINVAL,
+                       parts ? "%s: say of which GPUs: --type TYPE"
+                             : "%s: say what: --gpus N --type TYPE",
+                       verb);
     st_body_put(body, "account", f->account);
     st_body_put(body, "name", f->name);
     st_body_put(body, "type", f->type);
     st_body_put(body, "gpus", f->gpus);
     st_body_put(body, "tasks", f->tasks);
+    st_body_put(body, "level", f->level);
+    st_body_put(body, "profile", f->profile);
+    st_body_put(body, "share", f->share);
     st_body_put(body, "pool", f->pool);
     st_body_put(body, "image", f->image);
     st_body_put(body, "no_show", f->no_show);
@@ -287,6 +314,11 @@ static int show_quote(st_cli *cli, st_client *client, const book_flags *f, const
     if (f->format == ST_CLI_JSON) {
         st_view_raw(cli, &response);
     } else {
+        ST_CLEANUP(st_strbuf_done) st_strbuf parts = {0};
+
+        put_parts(doc, &parts);
+        if (parts.n > 0)
+            fprintf(cli->out, "%s on ", st_strbuf_str(&parts));
         fprintf(cli->out, "%lld × %s for %s, times of %s\n",
                 (long long)(count(doc, "tasks") * count(doc, "gpus")), st_view_text(doc, "type"),
                 st_view_text(doc, "account"), st_view_text(doc, "zone"));

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "base/quote.h"
 #include "billing/billing.h"
 #include "billing/money.h"
@@ -82,6 +83,22 @@ static json_t *labels_json(const char *labels)
     return map;
 }
 
+void st_booking_put_parts(json_t *doc, st_board board, const st_parts *parts)
+{
+    char share[ST_FMT_MAX];
+
+    if (parts->level == ST_LEVEL_WHOLE)
+        return;
+    json_object_set_new(doc, "level", json_string(st_level_name(parts->level)));
+    if (parts->level == ST_LEVEL_MIG) {
+        json_object_set_new(doc, "profile", json_string(st_mig_name(board, parts->profile)));
+    } else {
+        st_fmt_milli(share, parts->share_m);
+        json_object_set_new(doc, "share", json_string(share));
+    }
+    json_object_set_new(doc, "parts", json_integer(parts->n));
+}
+
 static int put_new(st_tx *tx, const st_cmd_book *c, size_t i, uint64_t series, st_err *err)
 {
     const st_fleet *fleet = st_core_fleet(tx->ctl->core);
@@ -110,6 +127,7 @@ static int put_new(st_tx *tx, const st_cmd_book *c, size_t i, uint64_t series, s
         json_object_set_new(doc, "require", labels_json(s->require));
     if (s->dedicated)
         json_object_set_new(doc, "dedicated", json_true());
+    st_booking_put_parts(doc, fleet->types.v[s->type].board, &s->parts);
     if (c->image)
         json_object_set_new(doc, "image", json_string(c->image));
     set_window(doc, c->windows[i].from_ms, c->windows[i].to_ms);
@@ -508,6 +526,13 @@ static int run_change(st_tx *tx, st_cmd *cmd, st_err *err)
     event.u.rebook.from_ms = c->from_ms == ST_TIME_NEVER ? b->from_ms : c->from_ms;
     event.u.rebook.to_ms = c->to_ms == ST_TIME_NEVER ? b->to_ms : c->to_ms;
     event.u.rebook.tasks = c->tasks > 0 ? c->tasks : b->tasks;
+    if (c->tasks > 0 && b->parts.level != ST_LEVEL_WHOLE) {
+        const st_gpu_type *type = &st_core_fleet(tx->ctl->core)->types.v[b->type];
+        st_parts parts = b->parts;
+
+        parts.n = event.u.rebook.parts = c->tasks;
+        event.u.rebook.tasks = st_parts_gpus(type->board, &parts);
+    }
     event.u.rebook.reader = c->who.account[0] ? c->who.account : NULL;
     /* Here and not in the core, which has to play what is in logs. */
     if (event.u.rebook.to_ms <= event.u.rebook.from_ms)
@@ -522,6 +547,8 @@ static int run_change(st_tx *tx, st_cmd *cmd, st_err *err)
     set_window(c->record, event.u.rebook.from_ms, event.u.rebook.to_ms);
     change_wall(c->record, c);
     json_object_set_new(c->record, "tasks", json_integer(event.u.rebook.tasks));
+    if (event.u.rebook.parts > 0)
+        json_object_set_new(c->record, "parts", json_integer(event.u.rebook.parts));
     r = st_booking_put(tx, c->id, c->record, err);
     return r < 0
                ? r

@@ -73,6 +73,9 @@ typedef struct st_cmd_booking {
     int (*may)(struct st_cmd_booking *cmd, int64_t version, st_err *err);
 } st_cmd_booking;
 
+/* What its GPUs are divided into, in the words of a submit: nothing, where they are whole. */
+void st_booking_put_parts(json_t *doc, st_board board, const st_parts *parts);
+
 /* How far the nodes of one that is not over are, and why they are not (booking_ready.c). */
 const char *st_booking_ready(const st_core *core, const st_booking *b, const json_t *record,
                              st_strbuf *reason);

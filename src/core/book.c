@@ -141,11 +141,40 @@ static bool has_labels(const st_booking_spec *spec)
     return spec->require && spec->require[0];
 }
 
+/* Slices and shares are booked as the GPUs that have room for them: what is left of the last one is the booker's too. */
+static int check_parts(const st_core *core, const st_booking_spec *spec, int32_t account,
+                       const char *name, st_err *err)
+{
+    const st_parts *p = &spec->parts;
+    const st_gpu_type *type = &core->fleet->types.v[spec->type];
+    if (p->level == ST_LEVEL_WHOLE)
+        return p->n == 0 ? 0
+                         : st_fail(err, ST_EINVAL, "booking %s: whole GPUs have no parts", name);
+    if (p->level >= ST_LEVEL_COUNT || p->profile >= ST_MIG_COUNT || p->n < 1 ||
+        p->share_m > ST_WHOLE_M)
+        return st_fail(err, ST_ERANGE, "booking %s: its slices or shares are out of range", name);
+    if (st_parts_per_gpu(type->board, p) == 0)
+        return st_fail(err, ST_EINVAL, "booking %s: %s GPUs have no such slices", name, type->name);
+    if (spec->dedicated)
+        return st_fail(err, ST_EINVAL,
+                       "booking %s: dedicated nodes are booked whole, not in slices or shares",
+                       name);
+    if (spec->gpus != 1 || spec->tasks != st_parts_gpus(type->board, p))
+        return st_fail(err, ST_EINVAL, "booking %s: %d slices or shares are on %d GPUs", name, p->n,
+                       st_parts_gpus(type->board, p));
+    if (p->level != ST_LEVEL_MIG && st_tree_untrusted(core->tree, account))
+        return st_fail(err, ST_EINVAL,
+                       "booking %s: account %s is untrusted and gets whole GPUs or MIG slices, not "
+                       "%s",
+                       name, spec->account, st_level_name(p->level));
+    return 0;
+}
+
 /* What no node has, or could have, is no question of time. */
 static int check_config(const st_core *core, const st_booking_spec *spec, const char *name,
                         st_err *err)
 {
-    bool labelled = false, whole = false;
+    bool labelled = false, whole = false, divided = false;
     int most = 0;
     if (has_labels(spec) && !st_labels_ok(spec->require))
         return st_fail(err, ST_EINVAL, "booking %s: the labels it requires are not well-formed",
@@ -162,6 +191,7 @@ static int check_config(const st_core *core, const st_booking_spec *spec, const 
             continue;
         bool has = st_labels_meet(node->labels, spec->require);
         labelled |= has;
+        divided |= core->fleet->pools.v[node->pool].levels >> spec->parts.level & 1;
         whole |= has && node->ndevs == spec->gpus;
         most = ST_MAX(most, node->ndevs);
     }
@@ -173,6 +203,10 @@ static int check_config(const st_core *core, const st_booking_spec *spec, const 
                        "says what a node has",
                        name, core->fleet->types.v[spec->type].name, st_strbuf_str(&said));
     }
+    if (!divided && spec->parts.level != ST_LEVEL_WHOLE)
+        return st_fail(err, ST_ENOENT,
+                       "booking %s: no pool that it may have gives out level %s of %s", name,
+                       st_level_name(spec->parts.level), core->fleet->types.v[spec->type].name);
     if (spec->dedicated && !whole)
         return st_fail(err, ST_EINVAL,
                        "booking %s: dedicated nodes are booked whole, with all %d GPUs of each",
@@ -210,7 +244,9 @@ int st_book_from_spec(const st_core *core, const st_booking_spec *spec, st_booki
     if (core->policy.as_if_alone)
         return st_fail(err, ST_ESTATE,
                        "booking %s: with the policy as_if_alone nothing can be booked", name);
-    int rc = check_config(core, spec, name, err);
+    int rc = check_parts(core, spec, account, name, err);
+    if (rc == 0)
+        rc = check_config(core, spec, name, err);
     if (rc < 0)
         return rc;
     *ret = (st_booking){.id = spec->id,
@@ -228,6 +264,7 @@ int st_book_from_spec(const st_core *core, const st_booking_spec *spec, st_booki
                         /* the spec's own, until somebody keeps the booking */
                         .require = (char *)(uintptr_t)(has_labels(spec) ? spec->require : NULL),
                         .dedicated = spec->dedicated,
+                        .parts = spec->parts,
                         .no_show_ms = spec->no_show_ms,
                         .made_ms = core->now};
     return 0;
@@ -505,6 +542,21 @@ static void order_slot(st_core *core, uint64_t series)
             st_window_next(core, core->jobs.v[i]);
 }
 
+/* So many slices or shares as the tasks have room for. */
+static int resize(const st_core *core, const st_booking *b, int n, int tasks, st_parts *parts,
+                  st_err *err)
+{
+    if (n == 0 && (b->parts.level == ST_LEVEL_WHOLE || tasks == b->tasks))
+        return 0;
+    parts->n = n;
+    if (b->parts.level == ST_LEVEL_WHOLE || n < 1 ||
+        tasks != st_parts_gpus(core->fleet->types.v[b->type].board, parts))
+        return st_fail(err, ST_EINVAL,
+                       "booking %s: the number of its GPUs is not that of its slices or shares",
+                       b->name);
+    return 0;
+}
+
 int st_core_book_change(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
 {
     st_booking *b = st_book_find(core, ev->u.rebook.id);
@@ -518,6 +570,10 @@ int st_core_book_change(st_core *core, const st_event *ev, st_effects *fx, st_er
         return st_fail(err, ST_ERANGE, "booking %s: 1 to %d tasks can be booked", b->name,
                        ST_TASKS_MAX);
     int32_t reader = reader_of(core, ev->u.rebook.reader);
+    st_parts parts = b->parts;
+    rc = resize(core, b, ev->u.rebook.parts, tasks, &parts, err);
+    if (rc < 0)
+        return rc;
     if (b->open) {
         rc = change_open(core, b, w, tasks, reader, fx, err);
     } else {
@@ -525,6 +581,7 @@ int st_core_book_change(st_core *core, const st_event *ev, st_effects *fx, st_er
         st_booking other = *b;
         st_book_quote q;
         other.tasks = tasks;
+        other.parts = parts;
         other.plan = NULL;
         st_book_remove_slots(core, b);
         if (st_book_fit(core, &other, w, NULL, &q) != ST_BOOK_OK) {

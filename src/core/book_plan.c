@@ -183,10 +183,11 @@ static int room_of(const st_booking *b, const st_node *node, const left *l)
 static bool is_able(const st_core *core, const st_booking *b, const st_node *node)
 {
     bool labelled = b->over || st_labels_meet(node->labels, b->require) || ST_BROKEN(BOOK_LABELS);
+    st_level level = ST_BROKEN(BOOK_PARTS) ? ST_LEVEL_WHOLE : b->parts.level;
     return node->state == ST_NODE_READY && node->type == b->type && node->ndevs >= b->gpus &&
            (!b->dedicated || node->ndevs == b->gpus) && labelled &&
            (b->pool < 0 || node->pool == b->pool) &&
-           (core->fleet->pools.v[node->pool].levels >> ST_LEVEL_WHOLE & 1);
+           (core->fleet->pools.v[node->pool].levels >> level & 1);
 }
 
 /* Those who keep their place say where the others must be. */

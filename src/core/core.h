@@ -230,6 +230,7 @@ typedef struct st_event {
             uint64_t id;
             int64_t from_ms, to_ms;
             int tasks;
+            int parts;          /* divided: so many, which need as many tasks; 0: as it was */
             const char *reader; /* as in st_booking_spec */
         } rebook;
     } u;

@@ -155,6 +155,8 @@ static void io_book(codec *c, st_arena *arena, st_event *ev)
         io_upto(c, arena, &b->require, ST_LABELS_TEXT_MAX);
         IO_BOOL(c, b->dedicated);
     }
+    if (c->format >= 25)
+        io_book_parts(c, &b->parts);
     io_i64(c, &ev->u.book.hold_ms);
     IO_BOOL(c, ev->u.book.confirm);
     size_t n = io_count(c, (size_t)ST_MAX(ev->u.book.nwindows, 0), ST_WINDOWS_MAX);
@@ -179,6 +181,8 @@ static void io_rebook(codec *c, st_event *ev)
     io_i64(c, &ev->u.rebook.from_ms);
     io_i64(c, &ev->u.rebook.to_ms);
     IO_IN(c, ev->u.rebook.tasks, INT32_MIN, INT32_MAX);
+    if (c->format >= 25)
+        IO_IN(c, ev->u.rebook.parts, INT32_MIN, INT32_MAX);
 }
 
 static void io_relabel(codec *c, st_arena *arena, st_event *ev)

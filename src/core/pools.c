@@ -138,6 +138,7 @@ int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_er
     }
     st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM); /* homes carry others now */
     st_core_retime_all(core);
+    st_book_set_due(core); /* bookings may have lost their place */
     return 0;
 }
 

@@ -316,13 +316,7 @@ static void io_job(codec *c, const st_core *core, st_job *j)
     }
     if (c->format >= 24)
         st_save_flow(c, core, j);
-    if (c->format >= 25) {
-        io_i64(c, &j->grace_ms);
-        io_i64(c, &j->saving_ms);
-        io_i64(c, &j->pause_ms);
-    } else if (!c->out && j->state == ST_JOB_CHECKPOINTING) {
-        j->saving_ms = j->deadline_ms - core->policy.grace_ms;
-    }
+    st_save_grace(c, core, j);
     st_save_pick(c, core->fleet, j);
     c->bad |= j->class == ST_CLASS_BOOKED && j->booking == 0;
     c->bad |= (j->state == ST_JOB_STOPPING && !j->stopping) ||
@@ -449,60 +443,6 @@ static void io_typical(codec *c, st_typical *t)
     io_kinds(c, t->target, &t->ntarget, ST_TYPICAL_TARGET);
 }
 
-static void io_plan(codec *c, const st_core *core, st_booking *b)
-{
-    if (!c->out)
-        b->plan = st_xcalloc((size_t)b->tasks, sizeof *b->plan);
-    for (int t = 0; t < b->tasks && !c->bad; t++) {
-        st_grant *g = &b->plan[t];
-        IO_IN(c, g->node, -1, last_of(core->fleet->nodes.n));
-        IO_IN(c, g->devs, 0, UINT16_MAX);
-        g->mig_start = -1;
-        if (c->bad || g->node < 0)
-            continue;
-        const st_node *node = core->fleet->nodes.v[g->node];
-        c->bad |= g->devs == 0 || g->devs >> node->ndevs;
-    }
-}
-
-static void io_booking(codec *c, const st_core *core, st_booking *b)
-{
-    io_u64(c, &b->id);
-    io_u64(c, &b->series);
-    if (c->format >= 16)
-        io_u64(c, &b->job);
-    io_str(c, &b->name);
-    IO_IN(c, b->account, 1, last_of(core->tree->accounts.n));
-    IO_IN(c, b->user, -1, last_of(core->tree->users.n));
-    IO_IN(c, b->pool, -1, last_of(core->fleet->pools.n));
-    IO_IN(c, b->type, 0, last_of(core->fleet->types.n));
-    IO_IN(c, b->tasks, 1, ST_TASKS_MAX);
-    IO_IN(c, b->gpus, 1, ST_DEVS_MAX);
-    IO_IN(c, b->topo, 0, ST_TOPO_COUNT - 1);
-    IO_BOOL(c, b->topo_required);
-    IO_IN(c, b->cpu_m, 0, ST_QTY_MAX);
-    IO_IN(c, b->ram_mib, 0, ST_QTY_MAX);
-    io_i64(c, &b->no_show_ms);
-    io_i64(c, &b->from_ms);
-    io_i64(c, &b->to_ms);
-    io_i64(c, &b->close_ms);
-    io_i64(c, &b->clear_ms);
-    io_i64(c, &b->made_ms);
-    io_i64(c, &b->hold_ms);
-    IO_IN(c, b->state, 0, ST_BOOKING_ACTIVE);
-    IO_BOOL(c, b->moved);
-    IO_BOOL(c, b->open);
-    IO_BOOL(c, b->told);
-    IO_BOOL(c, b->used);
-    IO_BOOL(c, b->over);
-    if (c->format >= 20) {
-        io_labels(c, &b->require);
-        IO_BOOL(c, b->dedicated);
-    }
-    if (!c->bad)
-        io_plan(c, core, b);
-}
-
 /* Where a pass stopped. */
 static void io_round(codec *c, st_core *core)
 {
@@ -606,15 +546,14 @@ static void io_core(codec *c, st_core *core)
     for (size_t i = 0; i < n && !c->bad; i++) {
         if (!c->out)
             st_vec_push(&core->bookings, st_xcalloc(1, sizeof(st_booking)));
-        io_booking(c, core, core->bookings.v[i]);
+        st_save_booking(c, core, core->bookings.v[i]);
         c->bad |= i > 0 && core->bookings.v[i]->id <= core->bookings.v[i - 1]->id;
     }
     if (c->format >= 21)
         st_save_incidents(c, core);
     if (c->format >= 24)
         st_save_arrays(c, core);
-    for (size_t t = 0; c->format >= 25 && t < core->fleet->types.n; t++)
-        io_i64(c, &core->pause_gib_ms[t]);
+    st_save_pauses(c, core);
     for (size_t i = 0; i < core->jobs.n && !c->bad; i++)
         c->bad |= core->jobs.v[i]->booking && !st_book_find(core, core->jobs.v[i]->booking);
 }

@@ -16,6 +16,27 @@ const char *st_booking_state_name(st_booking_state state)
     return names[state];
 }
 
+int st_parts_per_gpu(st_board board, const st_parts *parts)
+{
+    switch (parts->level) {
+    case ST_LEVEL_MIG:
+        return st_mig_name(board, parts->profile) ? st_mig_room(0, 0, parts->profile) : 0;
+    case ST_LEVEL_MPS:
+    case ST_LEVEL_TIME:
+        if (parts->share_m < 1)
+            return 0;
+        return (int)ST_MIN(ST_WHOLE_M / parts->share_m, ST_MPS_CLIENTS_MAX);
+    default:
+        return 0;
+    }
+}
+
+int st_parts_gpus(st_board board, const st_parts *parts)
+{
+    int each = st_parts_per_gpu(board, parts);
+    return each > 0 && parts->n > 0 ? (parts->n - 1) / each + 1 : 0;
+}
+
 bool st_booking_degraded(const st_booking *booking)
 {
     for (int t = 0; t < booking->tasks; t++)

@@ -28,6 +28,19 @@ typedef struct st_window {
     int64_t from_ms, to_ms;
 } st_window;
 
+/* What the GPUs are divided into for the jobs inside: slices or shares of one size. Whole GPUs are not divided. */
+typedef struct st_parts {
+    st_level level;
+    st_mig profile;  /* at MIG */
+    int64_t share_m; /* of one GPU, at MPS and TIME */
+    int n;           /* how many were asked for; 0 at WHOLE */
+} st_parts;
+
+/* How many of that size one GPU of the board has room for; 0: it cannot be divided so. */
+int st_parts_per_gpu(st_board board, const st_parts *parts);
+/* How many GPUs all of them need; 0: these cannot be divided so. */
+int st_parts_gpus(st_board board, const st_parts *parts);
+
 /* What is asked for, whenever it is. */
 typedef struct st_booking_spec {
     uint64_t id;     /* unique, chosen by the caller, never 0; a series has those that follow too */
@@ -43,6 +56,7 @@ typedef struct st_booking_spec {
     int64_t no_show_ms;  /* released if nobody came so long after the start; ST_TIME_NEVER: never */
     const char *require; /* labels of its nodes (model/labels.h); NULL: none */
     bool dedicated;      /* whole nodes, and nobody else on them */
+    st_parts parts;      /* divided: as many tasks of one GPU as these need */
     const char *reader;  /* the account of whoever reads a refusal; NULL: may know everything */
 } st_booking_spec;
 
@@ -59,6 +73,7 @@ typedef struct st_booking {
     char *require; /* NULL: none */
     bool
         dedicated; /* its tasks have whole nodes with all of their CPU and RAM, and nothing is lent */
+    st_parts parts; /* where its pools divide GPUs so; its tasks then have one GPU each */
     int64_t no_show_ms;
     int64_t from_ms, to_ms;
     int64_t close_ms; /* others are told to leave */

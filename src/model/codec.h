@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/strbuf.h"
+#include "model/booking.h"
 #include "model/fleet.h"
 #include "model/labels.h"
 #include "model/policy.h"
@@ -43,7 +44,7 @@
  *  22 by when a node drains, and what becomes of its jobs then
  *  23 which nodes a job allows
  *  24 jobs that wait for others, are on hold, are tried again; arrays with a throttle
- *  25 what jobs need to save, how fast pauses were, the policy `grace_limit` */
+ *  25 what jobs need to save, how fast pauses were, the policy `grace_limit`; bookings of slices and shares */
 #define ST_CODEC_FORMAT 25
 
 typedef struct codec {
@@ -259,6 +260,14 @@ static inline void io_policy(codec *c, st_policy *p)
         ST_POLICY_SINCE_25(X)
     }
 #undef X
+}
+
+static inline void io_book_parts(codec *c, st_parts *p)
+{
+    IO_IN(c, p->level, 0, ST_LEVEL_COUNT - 1);
+    IO_IN(c, p->profile, 0, ST_MIG_COUNT - 1);
+    IO_IN(c, p->share_m, 0, ST_WHOLE_M);
+    IO_IN(c, p->n, 0, INT32_MAX);
 }
 
 static inline void io_shape(codec *c, st_shape *s)

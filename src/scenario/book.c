@@ -134,14 +134,23 @@ int st_scn_read_book(st_scenario *s, const st_doc_node *map, const st_scn_action
         return r;
     if (!zone)
         by_moments(s, &f, book);
+    const int32_t type = job.shape.types ? __builtin_ctz(job.shape.types) : 0;
+    st_parts parts = {.level = job.shape.level};
+    int gpus = 0;
+    if (parts.level != ST_LEVEL_WHOLE) { /* one for each task */
+        parts.profile = job.shape.profile;
+        parts.share_m = job.shape.share_m;
+        parts.n = job.tasks;
+        gpus = st_parts_gpus(names.board(names.ctx, type), &parts);
+    }
     book->spec = (st_booking_spec){.id = book->id,
                                    .series = book->n > 1 ? book->id : 0,
                                    .name = f.booking,
                                    .account = f.asks.account,
                                    .user = f.asks.user ? f.asks.user : f.asks.account,
                                    .pool = job.pool,
-                                   .type = job.shape.types ? __builtin_ctz(job.shape.types) : 0,
-                                   .tasks = job.tasks,
+                                   .type = type,
+                                   .tasks = gpus > 0 ? gpus : job.tasks,
                                    .gpus = job.shape.gpus,
                                    .topo = job.topo,
                                    .topo_required = job.topo_required,
@@ -149,6 +158,7 @@ int st_scn_read_book(st_scenario *s, const st_doc_node *map, const st_scn_action
                                    .ram_mib = job.shape.ram_mib,
                                    .require = require,
                                    .dedicated = f.dedicated,
+                                   .parts = parts,
                                    .no_show_ms = f.no_show_ms};
     s->next_booking += (uint64_t)book->n;
     st_map_put(s->booking_ids, f.booking, (int64_t)book->id);

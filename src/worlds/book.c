@@ -72,6 +72,22 @@ static void configure(st_fuzz_gen *gen, st_booking_spec *spec)
     spec->tasks = st_rng_chance(rng, 3, 4) ? 1 : 2;
 }
 
+/* Perhaps of slices or shares; draws nothing. */
+static void divide(const st_fuzz_gen *gen, st_booking_spec *spec)
+{
+    static const st_level levels[] = {ST_LEVEL_MIG, ST_LEVEL_MPS, ST_LEVEL_MIG, ST_LEVEL_TIME};
+    const st_fleet *fleet = st_core_fleet(st_fuzz_run_core(gen->run));
+    if (spec->id % 5 != 2 || spec->dedicated)
+        return;
+    st_parts *p = &spec->parts;
+    p->level = levels[spec->id / 5 % ST_ARRAY_LEN(levels)];
+    p->profile = (st_mig)(spec->id / 20 % ST_MIG_COUNT);
+    p->share_m = p->level == ST_LEVEL_MIG ? 0 : 100 + 150 * (int64_t)(spec->id % 4);
+    p->n = 1 + (int)(spec->id % 9);
+    spec->gpus = 1;
+    spec->tasks = ST_MAX(st_parts_gpus(fleet->types.v[spec->type].board, p), 1);
+}
+
 static void make(st_fuzz_gen *gen)
 {
     st_rng *rng = &gen->book_rng;
@@ -111,6 +127,7 @@ static void make(st_fuzz_gen *gen)
         spec->ram_mib = 512 * st_rng_range(rng, 1, 4);
     }
     configure(gen, spec);
+    divide(gen, spec);
     gen->next_booking += (uint64_t)n;
     st_book_quote quotes[4]; /* asking changes nothing */
     st_core_quote(st_fuzz_run_core(gen->run), spec, windows, (size_t)n, quotes, NULL);

@@ -146,6 +146,100 @@ static void test_kept(void **state)
     end(&w);
 }
 
+static st_event ask_parts(uint64_t id, st_parts parts, int tasks)
+{
+    st_event ev = ask(id, tasks, 1, NULL, false);
+    ev.u.book.spec.parts = parts;
+    return ev;
+}
+
+static st_event resized(uint64_t id, int parts, int tasks)
+{
+    st_event ev = event(ST_EV_BOOK_CHANGE);
+    ev.u.rebook.id = id;
+    ev.u.rebook.from_ms = 2 * HOUR;
+    ev.u.rebook.to_ms = 4 * HOUR;
+    ev.u.rebook.parts = parts;
+    ev.u.rebook.tasks = tasks;
+    return ev;
+}
+
+/* Slices are booked as the GPUs that have room for them; more of them need more. */
+static void test_slices(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = quick();
+    begin(&w, &policy, 1, 4);
+    account(&w, "b", ST_UNSET);
+    st_parts slices = {.level = ST_LEVEL_MIG, .profile = ST_MIG_1G, .n = 8};
+    st_event ev = ask_parts(7, slices, 1); /* one GPU has room for seven */
+    assert_int_equal(refused(&w, &ev), ST_EINVAL);
+    ev = ask_parts(7, slices, 3);
+    assert_int_equal(refused(&w, &ev), ST_EINVAL);
+    ev = ask_parts(7, slices, 2);
+    ev.u.book.spec.gpus = 2;
+    assert_int_equal(refused(&w, &ev), ST_EINVAL);
+    ev = ask_parts(7, slices, 2);
+    step(&w, &ev);
+    run_reloaded(&w);
+    assert_int_equal(booking(&w, 7)->parts.n, 8);
+    assert_int_equal(booking(&w, 7)->parts.profile, ST_MIG_1G);
+
+    ev = resized(7, 0, 3);
+    assert_int_equal(refused(&w, &ev), ST_EINVAL);
+    ev = resized(7, 15, 2);
+    assert_int_equal(refused(&w, &ev), ST_EINVAL);
+    ev = resized(7, 29, 5); /* there are four */
+    assert_int_equal(refused(&w, &ev), ST_EOVER);
+    ev = resized(7, 28, 4);
+    step(&w, &ev);
+    assert_int_equal(booking(&w, 7)->tasks, 4);
+    assert_int_equal(booking(&w, 7)->parts.n, 28);
+
+    for (uint64_t id = 1; id <= 29; id++) {
+        ev = job_event(id, "b");
+        ev.u.job.shape.level = ST_LEVEL_MIG;
+        ev.u.job.shape.profile = ST_MIG_1G;
+        ev.u.job.booking = 7;
+        step(&w, &ev);
+    }
+    run_until(&w, 2 * HOUR);
+    for (uint64_t id = 1; id <= 28; id++)
+        assert_int_equal(job_of(&w, id)->class, ST_CLASS_BOOKED);
+    in_state(&w, 29, ST_JOB_PENDING);
+    end(&w);
+}
+
+/* What a pool does not divide, or does not any more, is no place. */
+static void test_slices_by_pool(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = quick();
+    begin(&w, &policy, 1, 4);
+    account(&w, "b", ST_UNSET);
+    st_event pool = pool_event("p", 1u << ST_LEVEL_WHOLE | 1u << ST_LEVEL_MPS);
+    pool.kind = ST_EV_POOL_CHANGE;
+    pool.u.pool.name = st_core_fleet(w.core)->pools.v[0].name;
+    step(&w, &pool);
+    st_parts shares = {.level = ST_LEVEL_MPS, .share_m = 300, .n = 4};
+    st_event ev = ask_parts(7, (st_parts){.level = ST_LEVEL_MIG, .profile = ST_MIG_3G, .n = 1}, 1);
+    assert_int_equal(refused(&w, &ev), ST_ENOENT);
+    ev = ask_parts(7, shares, 2);
+    step(&w, &ev);
+    pool.u.pool.levels = 1u << ST_LEVEL_WHOLE;
+    assert_int_equal(refused(&w, &pool), ST_ESTATE);
+    pool.u.pool.force = true;
+    step(&w, &pool);
+    assert_true(st_booking_degraded(booking(&w, 7)));
+    pool.u.pool.levels |= 1u << ST_LEVEL_MPS;
+    step(&w, &pool);
+    tick(&w, w.now + SEC);
+    assert_false(st_booking_degraded(booking(&w, 7)));
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +247,8 @@ int main(void)
         cmocka_unit_test(test_a_label_goes),
         cmocka_unit_test(test_dedicated),
         cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_slices),
+        cmocka_unit_test(test_slices_by_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
