@@ -34,7 +34,6 @@
     X(BOOK_CLEAR, "guaranteed jobs sit where a booking will be", 400)                   \
     X(BOOK_TELL, "nobody leaves for a booking", 1300)                                   \
     X(BOOK_NEED, "what jobs need to save is not counted before a booking", 10000003)    \
-    X(GRACE_PAUSE, "what a pause took is forgotten", 400)                               \
     X(BOOK_FLOORS, "bookings take what is guaranteed to others", 400)                   \
     X(BOOK_END, "jobs leave a booking before it ends", 400)                             \
     X(BOOK_ENTER, "jobs wait although their booking has room", 400)                     \

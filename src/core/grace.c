@@ -63,8 +63,7 @@ static int64_t pause_ms(const st_core *core, const st_job *job)
 int64_t st_core_grace_ms(const st_core *core, const st_job *job)
 {
     int64_t ms = job->grace_ms > 0 ? job->grace_ms : core->policy.grace_ms;
-    if (job->yield == ST_YIELD_PAUSE && core->policy.grace_limit_ms > core->policy.grace_ms &&
-        !ST_BROKEN(GRACE_PAUSE))
+    if (job->yield == ST_YIELD_PAUSE && core->policy.grace_limit_ms > core->policy.grace_ms)
         ms = ST_MAX(ms, pause_ms(core, job));
     return ST_MIN(ms, st_core_longest_grace_ms(core));
 }
