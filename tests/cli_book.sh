@@ -77,6 +77,14 @@ try 2 'say of which GPUs' book --profile 1g --from +2h --for 1h
 try 2 'say what: --gpus N --type TYPE' book --type h100 --from +2h --for 1h
 try 0 'is cancelled' book cancel "$slices"
 
+# A deadline without a promise: whoever waits for 64 GPUs is told that it will be late; a short one is not.
+late=$("$stint" submit --name late --gpus 8 --tasks 8 --limit 1h --by +3h -- train 2>"$tmp/err")
+try 0 'Its deadline in 2h5.* is at risk' why "$late"
+try 0 'is cancelled\|cancelled' cancel "$late"
+soon=$("$stint" submit --name soon --gpus 8 --tasks 8 --limit 1h --by +30h -- train 2>"$tmp/err")
+try 0 'Its deadline in 29h\|Its deadline in 1d.* is open' why "$soon"
+try 0 'cancelled' cancel "$soon"
+
 # What a job needs to save is bounded by the site.
 try 6 'asks for 5m to save its work; the most is 2m' submit --gpus 1 --grace 5m --on-preempt checkpoint -- train
 try 2 'is not a duration' submit --gpus 1 --grace -5m --on-preempt checkpoint -- train

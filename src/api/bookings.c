@@ -342,6 +342,8 @@ static void quote_json(st_question *q, const st_core *core, const booking *b, si
             first = false;
         }
         st_strbuf_add(out, "]");
+    } else {
+        st_out_milli(out, "displaces_own_gpus", quote->displaces_own_m);
     }
     if (st_question_owner(q)) {
         st_out_milli(out, "needed_gpus", quote->need_m);

@@ -301,7 +301,8 @@ const st_schema st_schemas_jobs[] = {
      "\"format\": \"date-time\"}, \"start_latest\": {\"type\": [\"string\", "
      "\"null\"], \"format\": \"date-time\"}, \"estimates_seen\": {\"type\": "
      "\"integer\"}, \"deadline\": {\"type\": \"string\", \"enum\": [\"open\", \"promised\", "
-     "\"at_risk\", \"met\", \"missed\"]}, \"deadline_odds_percent\": {\"type\": \"integer\", "
+     "\"at_risk\", \"met\", \"missed\"]}, \"deadline_by\": {\"type\": \"string\", \"format\": "
+     "\"date-time\"}, \"deadline_odds_percent\": {\"type\": \"integer\", "
      "\"description\": \"of a soft deadline: how likely it is met, if the job runs to its "
      "limit\"}, " COST_MOST "}, \"required\": [\"job\", \"state\", \"reasons\"]}"},
     {"WhatIf",

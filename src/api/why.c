@@ -99,14 +99,19 @@ static int odds_percent(const st_estimate *e, int64_t start_by_ms)
 static void deadline_json(st_question *q, const st_core *core, const st_job *job,
                           const st_estimate *e)
 {
-    int64_t left_ms = job->limit_ms - st_job_ran_ms(job, st_core_now(core));
+    int64_t left_ms = ST_MAX(job->limit_ms - st_job_ran_ms(job, st_core_now(core)), 0);
+    bool soft = job->hold == 0 && job->limit_ms != ST_TIME_NEVER && e;
+    st_deadline state = st_core_deadline(core, job);
 
     if (job->by_ms == 0)
         return;
-    st_out_text(&q->out, "deadline", st_deadline_name(st_core_deadline(core, job)));
-    if (job->hold == 0 && e && e->seen > 0 && job->limit_ms != ST_TIME_NEVER)
-        st_out_int(&q->out, "deadline_odds_percent",
-                   odds_percent(e, job->by_ms - ST_MAX(left_ms, 0)));
+    /* The core goes by what was told when the job came; this is what would be told now. */
+    if (soft && state == ST_DEADLINE_OPEN && e->start_ms > job->by_ms - left_ms)
+        state = ST_DEADLINE_AT_RISK;
+    st_out_text(&q->out, "deadline", st_deadline_name(state));
+    st_out_time(&q->out, "deadline_by", job->by_ms);
+    if (soft && e->seen > 0)
+        st_out_int(&q->out, "deadline_odds_percent", odds_percent(e, job->by_ms - left_ms));
 }
 
 /* When it should start, from an outlook that was made for everybody. */

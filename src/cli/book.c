@@ -205,6 +205,9 @@ static void put_fits(const json_t *row, st_strbuf *out)
 {
     if (json_is_true(json_object_get(row, "fits"))) {
         st_strbuf_add(out, "fits");
+        if (json_number_value(json_object_get(row, "displaces_own_gpus")) > 0)
+            st_strbuf_addf(out, "; %g GPUs of your own jobs would be preempted",
+                           json_number_value(json_object_get(row, "displaces_own_gpus")));
     } else if (st_view_text(row, "detail")[0]) {
         st_strbuf_addf(out, "refused: %s", st_view_text(row, "detail"));
     } else if (st_view_text(row, "not_available_from")[0]) {

@@ -324,6 +324,24 @@ static void print_estimate(st_cli *cli, const json_t *doc)
     fprintf(cli->out, ".\n");
 }
 
+/* How its deadline stands, and how likely a soft one is met. */
+static void print_deadline(st_cli *cli, const json_t *doc)
+{
+    const char *state = st_view_text(doc, "deadline");
+    int64_t by = st_view_time(doc, "deadline_by");
+    char in[ST_FMT_MAX];
+
+    if (!*state || by < 0)
+        return;
+    st_fmt_age(in, by - st_cli_wall_ms());
+    fprintf(cli->out, "Its deadline in %s is %s.", in,
+            strcmp(state, "at_risk") == 0 ? "at risk" : state);
+    if (st_view_at(doc, "deadline_odds_percent"))
+        fprintf(cli->out, " If it runs to its limit, it is met in about %lld of 100 cases.",
+                (long long)json_integer_value(st_view_at(doc, "deadline_odds_percent")));
+    fprintf(cli->out, "\n");
+}
+
 /* Its class, the priorities of that, and whether it preempts. */
 static void print_class(st_cli *cli, const json_t *doc)
 {
@@ -367,6 +385,7 @@ static void print_why(st_cli *cli, const json_t *doc)
     if (i > 0)
         fprintf(cli->out, "* blocks the start; the rest explains.\n");
     print_estimate(cli, doc);
+    print_deadline(cli, doc);
 }
 
 /* Of one that is over nothing is asked any more: how it ended is all there is to say. */

@@ -576,6 +576,8 @@ int st_core_book_change(st_core *core, const st_event *ev, st_effects *fx, st_er
         return rc;
     if (b->open) {
         rc = change_open(core, b, w, tasks, reader, fx, err);
+        if (rc == 0)
+            b->parts = parts; /* as many as its GPUs have room for */
     } else {
         /* The same booking, made anew beside all others. */
         st_booking other = *b;

@@ -95,22 +95,23 @@ static st_book_why check_window(const st_core *core, st_window w)
     return ST_BOOK_OK;
 }
 
-/* Milli-GPU of those whom the plan would put out, as things are. */
-static int64_t displaces_m(const st_core *core, const st_booking *b)
+/* Milli-GPU of those whom the plan would put out, as things are: of all, and of the booking's account and those below. */
+static void count_displaced(const st_core *core, const st_booking *b, st_book_quote *ret)
 {
-    int64_t sum_m = 0;
     for (int t = 0; t < b->tasks; t++) {
         const st_node *node = core->fleet->nodes.v[b->plan[t].node];
         for (size_t i = 0; i < node->residents.n; i++) {
             const st_resident *r = &node->residents.v[i];
             const st_job *job = r->job;
-            if (st_job_on_devices(job) && job->class == ST_CLASS_BURSTABLE &&
-                st_job_end_ms(job, core->now) > b->from_ms)
-                sum_m += (int64_t)__builtin_popcount(job->grants[r->task].devs & b->plan[t].devs) *
-                         ST_WHOLE_M;
+            if (!st_job_on_devices(job) || job->class != ST_CLASS_BURSTABLE ||
+                st_job_end_ms(job, core->now) <= b->from_ms)
+                continue;
+            int gpus = __builtin_popcount(job->grants[r->task].devs & b->plan[t].devs);
+            ret->displaces_m += gpus * ST_WHOLE_M;
+            if (st_tree_within(core->tree, job->account, b->account))
+                ret->displaces_own_m += gpus * ST_WHOLE_M;
         }
     }
-    return sum_m;
 }
 
 /* Why there is none: whether there would be one but for the limits of a pool. */
@@ -155,7 +156,7 @@ st_book_why st_book_fit(st_core *core, st_booking *b, st_window w, const st_book
     }
     free(old);
     st_book_add_up(core, b);
-    ret->displaces_m = displaces_m(core, b);
+    count_displaced(core, b, ret);
     st_booked_vec rows = {0};
     st_carrier c;
     st_book_carrier(core, &c);

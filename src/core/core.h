@@ -565,7 +565,8 @@ typedef struct st_book_quote {
     int64_t at_ms;                /* the first moment that is too tight */
     int64_t need_m, have_m;       /* of the GPU type there, for share, account_share and floors */
     st_book_over over;            /* for quota */
-    int64_t displaces_m;          /* borrowers on the devices it would have now */
+    int64_t displaces_m;          /* borrowers on the devices it would have now, */
+    int64_t displaces_own_m;      /* and those of its account and below among them */
     int64_t earlier_ms, later_ms; /* other starts for the same length; ST_TIME_NEVER: none found */
     int fewer;                    /* tasks that would fit */
     uint32_t types;               /* bit t set: it would fit on type t */

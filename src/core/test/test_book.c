@@ -102,6 +102,26 @@ static void test_tells_by_need(void **state)
     end(&w);
 }
 
+/* A quote says how many GPUs borrowers would leave, and how many of them are its account's own. */
+static void test_displaces(void **state)
+{
+    (void)state;
+    world w;
+    st_err err = {0};
+    st_book_quote q;
+    const st_window window = {HOUR, 2 * HOUR};
+    begin_two(&w);
+    submit_gpus(&w, FIRST, "a", 4, ST_TIME_NEVER);
+    submit_gpus(&w, SECOND, "b", 3, ST_TIME_NEVER);
+    submit_gpus(&w, 3, "b", 1, HOUR / 2); /* it will have ended */
+    st_booking_spec spec = book_event(7, "a", 2, 4, &window, 1).u.book.spec;
+    assert_ok(st_core_quote(w.core, &spec, &window, 1, &q, &err));
+    assert_int_equal(q.why, ST_BOOK_OK);
+    assert_int_equal(q.displaces_m, 7000);
+    assert_int_equal(q.displaces_own_m, 4000);
+    end(&w);
+}
+
 /* What is idle is lent, and given back. */
 static void test_lent(void **state)
 {
@@ -550,6 +570,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_life),
         cmocka_unit_test(test_tells_by_need),
+        cmocka_unit_test(test_displaces),
         cmocka_unit_test(test_lent),
         cmocka_unit_test(test_by_itself),
         cmocka_unit_test(test_refused),

@@ -208,6 +208,11 @@ static void test_slices(void **state)
     for (uint64_t id = 1; id <= 28; id++)
         assert_int_equal(job_of(&w, id)->class, ST_CLASS_BOOKED);
     in_state(&w, 29, ST_JOB_PENDING);
+    ev = resized(7, 27, 4); /* the same GPUs */
+    step(&w, &ev);
+    assert_int_equal(booking(&w, 7)->parts.n, 27);
+    ev = resized(7, 21, 3);
+    assert_int_equal(refused(&w, &ev), ST_ESTATE);
     end(&w);
 }
 
