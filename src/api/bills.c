@@ -16,7 +16,7 @@
 
 /* ---- a call ----------------------------------------------------------------------------------- */
 
-static void call_free(st_bill_call *c)
+void st_bill_call_free(st_bill_call *c)
 {
     st_bill_done(&c->own);
     st_bill_ask_free(c->ask);
@@ -49,7 +49,7 @@ static void worker(void *arg)
     else
         st_call_fail(c->call, &err);
     st_api_reader_back(c->api, reader);
-    call_free(c);
+    st_bill_call_free(c);
 }
 
 static void hand_over(st_bill_call *c)
@@ -60,7 +60,7 @@ static void hand_over(st_bill_call *c)
         return;
     st_fail(&busy, ST_EDOWN, "many bills are being written just now; try again in a moment");
     st_call_fail(c->call, &busy);
-    call_free(c);
+    st_bill_call_free(c);
 }
 
 static void done(st_cmd *cmd, const st_err *err)
@@ -72,7 +72,7 @@ static void done(st_cmd *cmd, const st_err *err)
         return;
     }
     st_call_fail(c->call, err);
-    call_free(c);
+    st_bill_call_free(c);
 }
 
 static const char *keep(st_arena *arena, const char *text)

@@ -48,6 +48,7 @@ typedef struct st_bill_call {
 st_bill_call *st_bill_call_new(st_api *api, st_call *call, const char *format,
                                void (*finish)(st_bill_call *c, st_store *reader));
 void st_bill_call_post(st_bill_call *c);
+void st_bill_call_free(st_bill_call *c); /* of one that is not posted */
 
 /* How many of the account's entries count in the bill's period: [*from, *to], 1 and 0 for none. */
 void st_bill_span(const st_bill *bill, const char *account, int64_t *from, int64_t *to);

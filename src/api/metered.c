@@ -9,7 +9,8 @@
 #include "base/mem.h"
 #include "base/num.h"
 
-#define ROWS_MAX 1000
+#define ROWS_MAX  1000
+#define LABEL_MAX 500
 
 typedef struct metered {
     const st_bill_call *c;
@@ -151,12 +152,16 @@ static void write_row(const st_sums_row *row, st_strbuf *out)
 
 static void write_all(const metered *m, st_strbuf *out)
 {
+    ST_CLEANUP(st_strbuf_done) st_strbuf word = {0};
+
     st_strbuf_addc(out, '{');
     st_out_text(out, "account", m->c->account);
     st_out_text(out, "period", m->c->bill->period.name);
     st_out_time(out, "from", m->c->bill->period.from_ms);
     st_out_time(out, "to", m->c->bill->period.to_ms);
-    st_out_text(out, "by", m->by);
+    st_strbuf_add(&word, m->by);
+    word.s[strcspn(word.s, (char[]){ST_SUMS_SEP, '\0'})] = '\0';
+    st_out_text(out, "by", word.s);
     st_out_int(out, "rows_in_all", (int64_t)m->all.rows.n + m->n_apart);
     st_out_raw(out, "rows", "[");
     for (size_t i = 0; i < m->top.n; i++) {
@@ -188,7 +193,7 @@ static int collect(metered *m, st_store *reader, st_err *err)
     for (size_t i = 0; i < m->all.rows.n; i++)
         st_vec_push(&m->top, m->all.rows.v[i]);
     cut_top(m);
-    if (strcmp(m->by, "day") == 0 && m->top.n > 0)
+    if (st_sums_is(m->by, "day") && m->top.n > 0)
         qsort(m->top.v, m->top.n, sizeof *m->top.v, by_key);
     return r;
 }
@@ -218,7 +223,7 @@ int st_bill_sums(const st_bill_call *c, st_store *reader, const char *by, st_sum
 static void finish(st_bill_call *c, st_store *reader)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
-    metered m = {.c = c, .by = c->format, .apart = strcmp(c->format, "job") == 0};
+    metered m = {.c = c, .by = c->format, .apart = st_sums_is(c->format, "job")};
     st_err err = {0};
 
     if (collect(&m, reader, &err) < 0) {
@@ -230,13 +235,41 @@ static void finish(st_bill_call *c, st_store *reader)
     metered_done(&m);
 }
 
+/* Of what is asked for, as one text that lives as long as the call. */
+static int read_by(const st_call *call, st_arena *arena, const char **ret, st_err *err)
+{
+    const char *by = st_call_query(call, "by"), *label = st_call_query(call, "label");
+    const char *where = st_call_query(call, "where"), *equals = where ? strchr(where, '=') : NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf key = {0};
+
+    by = by ? by : "user";
+    if (label && (strcmp(by, "label") != 0 || !label[0] || strlen(label) > LABEL_MAX))
+        return st_fail(err, ST_EINVAL, "label: the name of a label, together with by=label");
+    if (where && (!equals || equals == where || strlen(where) > LABEL_MAX))
+        return st_fail(err, ST_EINVAL, "where: NAME=VALUE, a label of jobs");
+    for (const char *c = label ? label : ""; *c; c++)
+        if ((unsigned char)*c < ' ')
+            return st_fail(err, ST_EINVAL, "label: no label has such a name");
+    for (const char *c = where ? where : ""; *c; c++)
+        if ((unsigned char)*c < ' ')
+            return st_fail(err, ST_EINVAL, "where: no label has such a name or value");
+    st_sums_key(by, label, where, &key);
+    *ret = st_arena_strdup(arena, st_strbuf_str(&key));
+    return 0;
+}
+
 void st_api_metered(st_call *call, void *ctx)
 {
-    const char *by = st_call_query(call, "by");
-    st_bill_call *c = st_bill_call_new(ctx, call, by ? by : "user", finish);
+    st_bill_call *c = st_bill_call_new(ctx, call, "", finish);
+    st_err err;
 
     if (!c)
         return;
+    if (read_by(call, c->arena, &c->format, &err) < 0) {
+        st_call_fail(call, &err);
+        st_bill_call_free(c);
+        return;
+    }
     c->running = true;
     c->leaves = false; /* its format is what it is added up by */
     st_bill_call_post(c);

@@ -219,6 +219,10 @@ static const st_query_row metered_query[] = {
      .type = ST_QUERY_WORD,
      .about = "group by (default: user)",
      .words = "account user gpu level job name label cost-center day"},
+    {.name = "label",
+     .type = ST_QUERY_TEXT,
+     .about = "with by=label: the label by whose values is grouped (default: all labels together)"},
+    {.name = "where", .type = ST_QUERY_TEXT, .about = "only jobs with this label, NAME=VALUE"},
     {0},
 };
 static const st_query_row invoices_query[] = {

@@ -104,27 +104,67 @@ static const char *label_of(const st_entry *e, const char *only, char buf[KEY_MA
     return buf[0] ? buf : "(none)";
 }
 
+/* A word, or that with SEP LABEL SEP WHERE behind it. */
+void st_sums_key(const char *by, const char *label, const char *where, st_strbuf *out)
+{
+    st_strbuf_add(out, by);
+    if (label || where)
+        st_strbuf_addf(out, "%c%s%c%s", ST_SUMS_SEP, label ? label : "", ST_SUMS_SEP,
+                       where ? where : "");
+}
+
+bool st_sums_is(const char *by, const char *word)
+{
+    size_t n = strlen(word);
+
+    return strncmp(by, word, n) == 0 && (by[n] == '\0' || by[n] == ST_SUMS_SEP);
+}
+
+/* The label whose values are meant; NULL: all. */
+static const char *label_in(const char *by, char buf[KEY_MAX])
+{
+    const char *at = strchr(by, ST_SUMS_SEP);
+    size_t n = at ? strcspn(at + 1, (char[]){ST_SUMS_SEP, '\0'}) : 0;
+
+    snprintf(buf, KEY_MAX, "%.*s", (int)n, at ? at + 1 : "");
+    return n > 0 ? buf : NULL;
+}
+
+/* Whether the entry is one of those that are asked for. */
+static bool is_asked(const char *by, const st_entry *e)
+{
+    const char *where = strrchr(by, ST_SUMS_SEP), *equals = where ? strchr(where, '=') : NULL;
+    char name[KEY_MAX], value[KEY_MAX];
+
+    if (!equals)
+        return true;
+    snprintf(name, sizeof name, "%.*s", (int)(equals - where - 1), where + 1);
+    return e->job && strcmp(label_of(e, name, value), equals + 1) == 0;
+}
+
 static const char *key_of(const char *by, const st_entry *e, char buf[KEY_MAX])
 {
     const char *none = e->kind == ST_ENTRY_CREDIT   ? "(credit)"
                        : e->kind == ST_ENTRY_WINDOW ? "(booking)"
                                                     : "(floor)";
 
-    if (strcmp(by, "day") == 0)
+    char name[KEY_MAX];
+
+    if (st_sums_is(by, "day"))
         return day_of(e, buf);
-    if (strcmp(by, "user") == 0)
+    if (st_sums_is(by, "user"))
         return e->user ? e->user : none;
-    if (strcmp(by, "job") == 0)
+    if (st_sums_is(by, "job"))
         return e->job ? e->job : none;
-    if (strcmp(by, "name") == 0)
+    if (st_sums_is(by, "name"))
         return e->name ? e->name : e->job ? "(none)" : none;
-    if (strcmp(by, "label") == 0)
-        return e->job ? label_of(e, NULL, buf) : none;
-    if (strcmp(by, "cost-center") == 0)
+    if (st_sums_is(by, "label"))
+        return e->job ? label_of(e, label_in(by, name), buf) : none;
+    if (st_sums_is(by, "cost-center"))
         return e->job ? label_of(e, "cost-center", buf) : none;
-    if (strcmp(by, "gpu") == 0)
+    if (st_sums_is(by, "gpu"))
         return e->gpu ? e->gpu : "(none)";
-    if (strcmp(by, "level") == 0)
+    if (st_sums_is(by, "level"))
         return e->gpu ? st_level_name(e->level) : "(none)";
     return e->account;
 }
@@ -136,6 +176,8 @@ void st_sums_add(st_sums_by *u, const char *by, const st_entry *e, int sign)
     char buf[KEY_MAX];
 
     if (e->kind != ST_ENTRY_USAGE && !fix && e->kind != ST_ENTRY_LOST && e->nlines == 0)
+        return;
+    if (!is_asked(by, e))
         return;
     for (int i = 0; i < e->nlines; i++)
         row.amount += sign * e->lines[i].amount;
@@ -229,7 +271,7 @@ static st_usages_book *find(st_usages *k, const st_usages_ask *ask)
     st_usages_book *b = NULL;
     int64_t at;
 
-    st_strbuf_addf(&name, "%s %s %s", ask->by, ask->period, ask->book);
+    st_strbuf_addf(&name, "%zu:%s %s %s", strlen(ask->by), ask->by, ask->period, ask->book);
     if (st_map_get(k->names, name.s, &at)) {
         b = (st_usages_book *)(intptr_t)at;
     } else {

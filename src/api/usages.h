@@ -14,6 +14,7 @@
 #define ST_API_USAGES_H
 
 #include "base/map.h"
+#include "base/strbuf.h"
 #include "base/vec.h"
 #include "ledger/ledger.h"
 #include "store/store.h"
@@ -39,7 +40,12 @@ void st_sums_done(st_sums_by *u);
 /* The row of a key; made if it is new. */
 st_sums_row *st_sums_row_of(st_sums_by *u, const char *key);
 void st_sums_row_add(st_sums_row *to, const st_sums_row *row);
-/* What an entry adds, times `sign`, 1 or -1. `by` is account, user, job, gpu, level or day. */
+/* By what something is added up: a word (account, user, job, name, label, cost-center, gpu, level, day), of `label` the one whose values
+ * are meant, and of which entries: those of jobs that have the label NAME=VALUE. NULL: all. */
+#define ST_SUMS_SEP '\x01' /* in no label */
+void st_sums_key(const char *by, const char *label, const char *where, st_strbuf *out);
+bool st_sums_is(const char *by, const char *word);
+/* What an entry adds, times `sign`, 1 or -1. `by` is a word, or what st_sums_key has made. */
 void st_sums_add(st_sums_by *u, const char *by, const st_entry *e, int sign);
 
 typedef struct st_usages st_usages;

@@ -13,7 +13,7 @@
 
 typedef struct money_flags {
     st_cli_format format;
-    const char *month, *by, *reason;
+    const char *month, *by, *label, *reason;
     int64_t entry, reverse;
     bool recent, watch, cluster, forecast, yes, pending;
 } money_flags;
@@ -38,7 +38,11 @@ const st_cli_row st_cli_usage_options[] = {
      "a closed month (default: the open one)", 0, 0},
     {"by", 'b', ST_CLI_STRING, offsetof(money_flags, by),
      "account|user|gpu|level|job|name|label|cost-center|day",
-     "group by (default: user); cost-center is the label of that name", 0, 0},
+     "group by (default: user); label:NAME by the values of one label, cost-center by the one of "
+     "that name",
+     0, 0},
+    {"label", 'l', ST_CLI_STRING, offsetof(money_flags, label), "NAME=VALUE",
+     "only jobs with this label", 0, 0},
     {"recent", 'r', ST_CLI_FLAG, offsetof(money_flags, recent), NULL,
      "show recent use, which decides whose turn it is, instead", 0, 0},
     {"watch", 'w', ST_CLI_FLAG, offsetof(money_flags, watch), NULL,
@@ -83,20 +87,21 @@ int st_cli_metered(st_cli *cli, int argc, char **argv, st_err *err)
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
     ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
     money_flags f = {.month = "open", .by = "user"};
+    bool of_label;
     int n, r = begin(cli, argc, argv, st_cli_usage_options, 0, 1, &f, &client, &n, err);
 
     if (r < 0)
         return r;
+    of_label = strncmp(f.by, "label:", strlen("label:")) == 0;
     if (f.recent)
         return st_cli_recent(cli, client, f.format, n > 0 ? argv[1] : NULL, f.watch, err);
     st_strbuf_add(&path, "/v1/bills/");
     st_url_add(&path, f.month);
-    st_strbuf_add(&path, "/usage?by=");
-    st_url_add(&path, f.by);
-    if (n > 0) {
-        st_strbuf_add(&path, "&account=");
-        st_url_add(&path, argv[1]);
-    }
+    st_strbuf_add(&path, "/usage");
+    st_url_query(&path, "by", of_label ? "label" : f.by);
+    st_url_query(&path, "label", of_label ? f.by + strlen("label:") : NULL);
+    st_url_query(&path, "where", f.label);
+    st_url_query(&path, "account", n > 0 ? argv[1] : NULL);
     r = st_view_list(cli, client, f.format, st_strbuf_str(&path), "rows", columns, err);
     return r < 0 && n > 0 ? st_admin_near(client, "accounts", argv[1], r, err) : r;
 }

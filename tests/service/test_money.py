@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.parse
 
 sys.path.insert(0, os.path.dirname(__file__))
 from harness import Client, Failure, Stintd, Stream, check, fleet, main, sanitized, token  # noqa: E402
@@ -420,6 +421,16 @@ def names_and_labels(stintd):
     check(by("name") == {"train-7": 1, "plain": 1, "runs": 1}, "by name: %s", by("name"))
     check(by("cost-center") == {"cc-7": 1, "cc-8": 1, "(none)": 1}, "by cost centre: %s", by("cost-center"))
     check(by("label") == {f"cost-center=cc-7,odd={odd},stage=dev": 1, "cost-center=cc-8": 1, "(none)": 1}, "by label: %s", by("label"))
+    check(by("label&label=stage") == {"dev": 1, "(none)": 2}, "by one label: %s", by("label&label=stage"))
+    check(by("label&label=odd") == {odd: 1, "(none)": 2} and by("label&label=none") == {"(none)": 3}, "by an odd one: %s", by("label&label=odd"))
+    check(by("name&where=cost-center%3Dcc-7") == {"train-7": 1}, "of one label's jobs: %s", by("name&where=cost-center%3Dcc-7"))
+    check(by("user&where=" + urllib.parse.quote("odd=" + odd)) == {"nina": 1}, "of an odd one's")
+    check(by("label&label=stage&where=cost-center%3Dcc-8") == {"(none)": 1}, "both")
+    check(by("user&where=stage%3Dprod") == {}, "of none: %s", by("user&where=stage%3Dprod"))
+    for bad in ("by=user&label=stage", "by=label&label=", "where=stage", "where=%3Ddev", "by=label&label=a%01b", "where=a%3D%01", "where=a%3D" + "x" * 600):
+        answer = member.get("/v1/bills/open/usage?account=named&" + bad)
+        check(answer.status == 400, "%s: %d %s", bad, answer.status, answer.text)
+    check(other.get("/v1/bills/open/usage?account=named&by=label&label=stage").status == 404, "a stranger asks by one label")
     rows = list(csv.DictReader(io.StringIO(member.get("/v1/bills/open?account=named&format=focus").text)))
     tags = {row["ResourceName"]: json.loads(row["Tags"]) for row in rows if row["ResourceName"]}
     check(tags == {"train-7": {**labels, "stint/user": "nina"}, "plain": {"stint/user": "nina"}}, "FOCUS, without what runs: %s", tags)
