@@ -151,12 +151,36 @@ be "$owner"
 try 0 'volume.remove' audit --what volume
 try 5 'has the volume' account remove acme
 
-# A node without the tree says so.
+# A node whose agent has no volumes is not chosen, however empty it is; who waits for others learns why.
 start_agent n3 --exec oci
 node_becomes n3 ready
+try 0 'volumes *none\|volumes=none' node show n3
+try 0 'volumes *mounted\|volumes=mounted' node show n1
 try 0 '' node drain n1
 try 0 '' node drain n2
 be "$ada"
+job elsewhere done -- true
+try 0 '^j' submit --name waits --cpu 0.2 --ram 64Mi --gpus 0 --limit 2m -V sets:/v -- true
+waits=$(cat "$tmp/out")
+try 0 'volumes!=none' why "$waits"
+mkdir "$tmp/code" && echo 'echo brought' >"$tmp/code/run.sh"
+try 0 '^j' submit --name brings --cpu 0.2 --ram 64Mi --gpus 0 --limit 2m --with "$tmp/code" -- sh run.sh
+brings=$(cat "$tmp/out")
+try 0 'volumes!=none' why "$brings"
+be "$owner"
+try 0 '' node ready n1
+be "$ada"
+becomes "$waits" done
+becomes "$brings" done
+try 0 'n1' show "$waits"
+be "$owner"
+try 0 '' node drain n1
+
+# One with another tree, as where a file system is not mounted, says so.
+mkdir "$tmp/empty"
+start_agent n4 --exec oci --volumes "$tmp/empty"
+node_becomes n4 ready
+be "$ada"
 job nowhere failed -V sets:/v -- true
-try 0 'start its agent with --volumes' show "$job"
+try 0 'is it mounted' show "$job"
 done_testing

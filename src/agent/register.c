@@ -170,8 +170,11 @@ static void registration_json(const st_host *h, st_strbuf *out)
     if (out->n > at)
         out->s[at] = ' '; /* the first comma */
     st_strbuf_addf(out,
-                   "},\"labels\":{\"executor\":\"%s\",\"gpu_driver\":\"%s\",\"tests\":\"burn\"}}",
-                   h->exec->ops->name, h->gpu ? st_gpu_driver(h->gpu) : "none");
+                   "},\"labels\":{\"executor\":\"%s\",\"gpu_driver\":\"%s\",\"tests\":\"burn\","
+                   "\"volumes\":\"%s\"}}",
+                   h->exec->ops->name, h->gpu ? st_gpu_driver(h->gpu) : "none",
+                   c->volumes ? "mounted"
+                              : "none"); /* who needs them is placed by it: api/expand.c */
 }
 
 /* ---- the call ------------------------------------------------------------------------------------ */

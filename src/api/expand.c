@@ -11,6 +11,7 @@
 #include "base/quote.h"
 #include "calendar/calendar.h"
 #include "control/bookings.h"
+#include "model/pick.h"
 #include "zones/zones.h"
 
 #define MADE "job.json" /* a document as the rules have left it */
@@ -148,6 +149,15 @@ static int set_window(const st_expansion *x, const st_doc *doc, const st_doc_nod
     return r;
 }
 
+/* A node whose agent says that it has no volumes is none for who needs them. Those of a booking are chosen already. */
+static bool needs_volumes(const st_doc_node *map, const st_job_spec *spec)
+{
+    const st_doc_node *volumes = st_doc_get(map, "volumes");
+
+    return ((volumes && volumes->nchild > 0) || st_doc_get(map, "with")) &&
+           !st_doc_get(map, "booking") && !st_doc_get(map, "slot") && !spec->hard;
+}
+
 /* Which nodes will do. */
 static int set_nodes(const st_expansion *x, const st_doc *doc, const st_doc_node *map,
                      st_job_spec *spec, st_err *err)
@@ -156,6 +166,8 @@ static int set_nodes(const st_expansion *x, const st_doc *doc, const st_doc_node
     int r = st_spec_pick(doc, st_doc_get(map, "node_labels"), st_doc_get(map, "exclude_nodes"),
                          &pick, err);
 
+    if (r == 0 && needs_volumes(map, spec))
+        r = st_pick_add(&pick, "volumes!=none", false, err);
     if (r == 0 && pick.n > 0)
         spec->nodes = st_arena_strdup(x->arena, st_strbuf_str(&pick));
     return r;
