@@ -4,6 +4,7 @@
 set -u
 . "$(dirname "$0")/lib/stintd.sh"
 . "$(dirname "$0")/lib/agents.sh"
+. "$(dirname "$0")/lib/images.sh"
 need_containers
 for program in skopeo docker-registry busybox; do
     command -v $program >/dev/null || { echo "skipped: $program is not installed"; exit 77; }
@@ -21,40 +22,6 @@ docker-registry serve "$tmp/registry.yml" >"$tmp/registry.log" 2>&1 &
 more_pids="$more_pids $!"
 wait_for python3 -c "import urllib.request; urllib.request.urlopen('http://$registry/v2/')" || fail "no registry: $(cat "$tmp/registry.log")"
 
-# image TEXT: a layout in $tmp/made with a shell and a file, as a builder would leave it.
-image() {
-    rm -rf "$tmp/made"
-    python3 - "$tmp/made" "$1" <<'END'
-import hashlib, io, json, os, sys, tarfile
-root, text = sys.argv[1:]
-os.makedirs(root + "/blobs/sha256")
-def blob(data):
-    name = hashlib.sha256(data).hexdigest()
-    open(f"{root}/blobs/sha256/{name}", "wb").write(data)
-    return {"digest": "sha256:" + name, "size": len(data)}
-out = io.BytesIO()
-with tarfile.open(fileobj=out, mode="w") as tar:
-    def add(name, data, mode=0o644, link=None):
-        info = tarfile.TarInfo(name)
-        info.mode, info.size = mode, len(data)
-        if link:
-            info.type, info.linkname = tarfile.SYMTYPE, link
-        tar.addfile(info, io.BytesIO(data))
-    busybox = open("/bin/busybox" if os.path.exists("/bin/busybox") else "/usr/bin/busybox", "rb").read()
-    add("bin/busybox", busybox, 0o4755)
-    for name in ("sh", "cat", "ls", "id"):
-        add("bin/" + name, b"", link="busybox")
-    add("etc/what", text.encode())
-tar = out.getvalue()
-config = {"architecture": "amd64", "os": "linux", "config": {}, "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(tar).hexdigest()]}}
-manifest = {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
-            "config": {"mediaType": "application/vnd.oci.image.config.v1+json", **blob(json.dumps(config).encode())},
-            "layers": [{"mediaType": "application/vnd.oci.image.layer.v1.tar", **blob(tar)}]}
-index = {"schemaVersion": 2, "manifests": [{"mediaType": manifest["mediaType"], **blob(json.dumps(manifest).encode())}]}
-open(root + "/index.json", "w").write(json.dumps(index))
-open(root + "/oci-layout", "w").write('{"imageLayoutVersion": "1.0.0"}')
-END
-}
 # push NAME:TAG
 push() {
     skopeo --insecure-policy copy --quiet --dest-tls-verify=false "oci:$tmp/made" "docker://$registry/$1" >"$tmp/push" 2>&1 ||

@@ -32,6 +32,7 @@
 #include "run/os.h"
 #include "run/private.h"
 #include "run/state.h"
+#include "run/targets.h"
 
 #define START_TIMEOUT_MS 60000
 #define NO_RUNTIME       (127 << 8) /* as a wait status: there was nothing to execute */
@@ -192,7 +193,10 @@ static int mount_root(const shim *s, st_err *err)
     if (mount("overlay", root, "overlay", MS_NOSUID | MS_NODEV, options.s) != 0)
         return st_fail(err, ST_EIO, "cannot mount the image %s: %s", s->plan.lower,
                        strerror(errno));
-    return open_tmp(root, s->plan.root_uid, err);
+    r = st_os_path(over, err, "%s/bundle", s->dir);
+    if (r == 0)
+        r = st_targets_check(over, err);
+    return r < 0 ? r : open_tmp(root, s->plan.root_uid, err);
 }
 
 static _Noreturn void become_runtime(const shim *s, int out, int err_fd, int word)
