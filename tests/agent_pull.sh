@@ -106,6 +106,60 @@ printf 'XXXX' | dd of="${layer:-/dev/null}" bs=1 seek=4096 conv=notrunc 2>/dev/n
 try 6 'cannot be pulled' image pull x "$registry/team/lies:1" --for all
 try 4 'no image' image show x
 find "$tmp/images" -maxdepth 1 -name '.new-*' | grep . && fail "half an image is left"
+
+# ---- signatures, with a key of our own -----------------------------------------------------------
+if command -v gpg >/dev/null; then
+    export GNUPGHOME="$tmp/gnupg"
+    mkdir -m 700 "$GNUPGHOME" "$tmp/registries.d" "$tmp/signatures"
+    key() {
+        gpg --batch --quiet --passphrase '' --quick-gen-key "$1" rsa2048 sign never 2>>"$tmp/gpg.log"
+        gpg --batch --quiet --list-keys --with-colons "$1" | sed -n 's/^fpr:::::::::\([0-9A-F]*\):.*/\1/p' | head -n 1
+    }
+    ours=$(key builder@example.com)
+    theirs=$(key eve@example.com)
+    gpg --batch --quiet --armor --export "$ours" >"$tmp/builder.gpg"
+    cat >"$tmp/registries.d/own.yaml" <<END
+docker: {"$registry": {lookaside: "file://$tmp/signatures", sigstore: "file://$tmp/signatures"}}
+END
+    cat >"$tmp/policy.json" <<END
+{"default": [{"type": "reject"}],
+ "transports": {"docker": {"$registry": [{"type": "signedBy", "keyType": "GPGKeys", "keyPath": "$tmp/builder.gpg"}]}}}
+END
+    # signed NAME:TAG FINGERPRINT
+    signed() {
+        skopeo --insecure-policy --registries.d "$tmp/registries.d" copy --quiet --dest-tls-verify=false --sign-by "$2" "oci:$tmp/made" \
+            "docker://$registry/$1" >"$tmp/push" 2>&1 || fail "cannot push a signed one: $(cat "$tmp/push")"
+    }
+    image four
+    push team/plain:1
+    signed team/good:1 "$ours"
+    image five
+    signed team/evil:1 "$theirs"
+    image six
+    signed team/moved:1 "$ours"
+    image seven
+    push team/moved:1 # the signature there is of another image
+    # Of what was fetched before there was a policy nobody has looked at the signature.
+    try 0 'is in the catalogue' image pull before "$registry/team/plain:1" --for all
+    crash_stintd
+    printf '%s\n' "registry_policy: $tmp/policy.json" "registry_signatures: $tmp/registries.d" >>"$tmp/stintd.yaml"
+    native
+    try 6 'cannot be pulled.*ignature' image pull plain "$registry/team/plain:1" --for all
+    try 6 'cannot be pulled.*ignature' image pull evil "$registry/team/evil:1" --for all
+    try 6 'cannot be pulled.*ignature' image pull moved "$registry/team/moved:1" --for all
+    for name in plain evil moved; do try 4 'no image' image show $name; done
+    try 0 'is in the catalogue, sha256:' image pull good "$registry/team/good:1" --for acme
+    node_becomes n1 ready
+    one good
+    becomes "$job" done
+    writes "$job" '^four'
+    # A signature is of a name: the same image under another one has none.
+    skopeo --insecure-policy copy --quiet --src-tls-verify=false --dest-tls-verify=false "docker://$registry/team/good:1" \
+        "docker://$registry/team/other:1" >"$tmp/push" 2>&1 || fail "cannot copy: $(cat "$tmp/push")"
+    try 6 'cannot be pulled.*ignature' image pull other "$registry/team/other:1" --for all
+    find "$tmp/images" -maxdepth 1 -name '.new-*' | grep . && fail "half an image is left"
+fi
+
 # Only an owner says what comes from registries.
 STINT_TOKEN=$("$stint" token create --account acme --user adm --role admin -o json | python3 -c 'import json, sys; print(json.load(sys.stdin)["token"])')
 export STINT_TOKEN

@@ -118,6 +118,8 @@
       "skopeo")                                                                                    \
     X("registry_policy", ST_F_TEXT, registry_policy, "none", 0, 0,                                 \
       "file that says which signatures images must have (containers-policy.json)")                 \
+    X("registry_signatures", ST_F_TEXT, registry_signatures, "/etc/containers/registries.d", 0, 0, \
+      "directory that says where signatures of images are (containers-registries.d)")              \
     X("registry_auth", ST_F_TEXT, registry_auth, "none", 0, 0,                                     \
       "file with logins for registries (containers-auth.json)")                                    \
     X("events_keep", ST_F_DURATION, events_keep_ms, "30d", 0, 0,                                   \

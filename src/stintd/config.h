@@ -41,8 +41,9 @@ typedef struct st_config {
     const char *notice_hosts, *notice_networks, *notice_ca;
     const char *notice_mail, *notice_mail_login, *notice_mail_from, *notice_mail_domains;
     int64_t notice_retry_ms, notice_keep_ms;
-    st_estimate_rules estimate;                                        /* of the memory of models */
-    const char *images, *registries, *registry_policy, *registry_auth; /* NULL: none */
+    st_estimate_rules estimate; /* of the memory of models */
+    /* NULL: none */
+    const char *images, *registries, *registry_policy, *registry_signatures, *registry_auth;
     int64_t folder_keep_ms, events_keep_ms;
     const char *volumes;    /* NULL: volumes/ beside the store */
     const char *backup_dir; /* NULL: backups/ beside the store */

@@ -95,17 +95,15 @@ static void add(args *a, const char *word)
     a->v[a->n++] = word;
 }
 
-/* Its last words, for people. */
+/* Its last sentence, for people. */
 static int complain(const char *from, const st_strbuf *said, int status, st_err *err)
 {
-    const char *text = st_strbuf_str(said), *last;
+    const char *text = st_strbuf_str(said), *msg = NULL;
     char words[300], q[ST_QUOTE_MAX];
-    size_t n = strlen(text);
 
-    while (n > 0 && text[n - 1] == '\n')
-        n--;
-    last = text + (n > sizeof words - 1 ? n - (sizeof words - 1) : 0);
-    st_said_text(last, words, sizeof words);
+    for (const char *at = text; (at = strstr(at, "msg=\"")); at += strlen("msg=\""))
+        msg = at + strlen("msg=\""); /* of the last line; its end may be long and of no use */
+    st_said_text(msg ? msg : text, words, sizeof words);
     st_quote(q, from);
     if (status == -1)
         return st_fail(err, ST_EDOWN, "%s took too long and was given up", q);
@@ -124,6 +122,10 @@ static void begin(const st_pull *p, const char *temp, args *a)
         add(a, p->policy);
     } else {
         add(a, "--insecure-policy");
+    }
+    if (p->signatures) {
+        add(a, "--registries.d");
+        add(a, p->signatures);
     }
     add(a, "--tmpdir");
     add(a, temp);
@@ -193,11 +195,36 @@ static int copy(const st_pull *p, const char *from, const char *url, const char 
     begin(p, home, &a);
     add(&a, "copy");
     add(&a, "--quiet");
+    add(&a, "--remove-signatures"); /* they are looked at; a layout has no place for them */
     source(p, &a, true, loopback);
     add(&a, url);
     add(&a, st_strbuf_str(&target));
     status = run(p, &a, home, TIMEOUT_MS, &out);
     return status == 0 ? 0 : complain(from, &out, status, err);
+}
+
+/* Copies what the name stood for when it was asked. Signatures may be for a tag, so where there is a policy the name as it was given is
+ * copied, and asked again. */
+static int copy_that(const st_pull *p, const char *from, st_strbuf *url, const char *was,
+                     const char *to, bool loopback, st_err *err)
+{
+    char is[72];
+    int r;
+
+    if (!p->policy && !strchr(from, '@')) {
+        const char *name = strrchr(from, '/'), *tag = strchr(name, ':');
+
+        st_strbuf_clear(url);
+        st_strbuf_addf(url, "docker://%.*s@%s", (int)(tag ? tag - from : (ptrdiff_t)strlen(from)),
+                       from, was);
+    }
+    r = copy(p, from, st_strbuf_str(url), to, p->dir, loopback, err);
+    if (r == 0 && p->policy)
+        r = ask_digest(p, from, st_strbuf_str(url), p->dir, loopback, is, err);
+    if (r == 0 && p->policy && strcmp(is, was) != 0)
+        return st_fail(err, ST_ESTATE,
+                       "%.200s became another image while it was pulled; pull it again", from);
+    return r;
 }
 
 /* ---- layouts ---------------------------------------------------------------------------------------- */
@@ -329,8 +356,9 @@ int st_pull_image(const st_pull *p, const char *from, st_strbuf *ret_path, char 
     st_strbuf_addf(&url, "docker://%s", from);
     st_strbuf_addf(&to, "%s/%s", p->dir, temp);
     r = ask_digest(p, from, st_strbuf_str(&url), p->dir, loopback, was, err);
-    if (r == 0 && !read_known(root, was, ret_digest)) {
-        r = copy(p, from, st_strbuf_str(&url), st_strbuf_str(&to), p->dir, loopback, err);
+    /* What was fetched before has not been held against the policy of today. */
+    if (r == 0 && (p->policy || !read_known(root, was, ret_digest))) {
+        r = copy_that(p, from, &url, was, st_strbuf_str(&to), loopback, err);
         if (r == 0)
             r = take(p, root, temp, ret_digest, err);
         if (r == 0)

@@ -19,6 +19,7 @@ typedef struct st_pull {
     const char *dir;        /* where layouts are; a whole path. NULL: nothing is pulled */
     const char *registries; /* HOST[:PORT], parted by blanks or commas; NULL: none */
     const char *policy;     /* file of signatures that are asked for; NULL: none are */
+    const char *signatures; /* folder that says where signatures are; NULL: the machine's */
     const char *auth;       /* file of logins; NULL: none */
     const char *skopeo;     /* the program */
     bool (*ends)(void *ctx);

@@ -34,8 +34,7 @@ struct st_serve {
     st_engine *engine;
     st_engine *native; /* the part of it with agents; NULL */
     st_logs *logs;
-    /* Where copies of the store go, past events and volumes are, and long answers wait until they are sent. */
-    st_strbuf backups, events, volumes, spool;
+    st_strbuf backups, events, volumes, spool; /* folders; spool: of answers until they are sent */
     st_control *control;
     st_api *api;
     st_witness *witness; /* NULL: none */
@@ -319,6 +318,7 @@ static st_pull pull_of(const st_config *c)
     return (st_pull){.dir = c->images,
                      .registries = c->registries,
                      .policy = c->registry_policy,
+                     .signatures = c->registry_signatures,
                      .auth = c->registry_auth};
 }
 
