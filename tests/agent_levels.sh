@@ -130,6 +130,40 @@ if "$STINT_AGENT" doctor --data "$tmp/doctor" --sim h100x1 >"$tmp/doctor.out" 2>
     echo 'c1 2 test-breaks 3' >>"$tmp/faults"
     said c1 'event=not-tested .*exit 3'
     try 0 'repair' node show c1
+
+    # With dcgmi, where it is installed: what it finds counts, and what breaks in it is a matter of the site's.
+    dcgmi() { # what it does
+        printf '#!/bin/sh\n[ "$*" = "diag -r 2 -j" ] || exit 9\n%s\n' "$1" >"$tmp/dcgmi.new"
+        chmod 755 "$tmp/dcgmi.new"
+        mv "$tmp/dcgmi.new" "$tmp/dcgmi"
+    }
+    finds() { # STATUS of GPU 3
+        dcgmi "echo '{\"DCGM Diagnostic\":{\"test_categories\":[{\"category\":\"Hardware\",\"tests\":[{\"name\":\"memory\",
+\"results\":[{\"gpu_ids\":\"0,1\",\"status\":\"PASS\"},{\"entity_group\":\"GPU\",\"entity_id\":3,\"status\":\"$1\"}]}]}]},
+\"metadata\":{\"version\":\"4.2.3\"}}'; exit 226"
+    }
+    finds Pass
+    chmod 755 "$tmp" # who runs it is nobody who could read this folder
+    start_agent d1 --exec oci --dcgmi "$tmp/dcgmi" --test-limit 3s
+    node_becomes d1 ready
+    try 0 'being tested' node test --level short d1
+    said d1 'event=tested .*level=short passed=true'
+    json_of node tests d1
+    json 'd["tests"][-1]["with"] == "dcgmi 4.2.3" and sum(r["check"] == "dcgm" and r["verdict"] == "pass" for r in d["tests"][-1]["results"]) == 3'
+    node_becomes d1 ready
+    for breaks in 'exit 127' 'echo not json' 'sleep 60' 'head -c 3000000 /dev/zero | tr "\0" "["'; do
+        dcgmi "$breaks"
+        : >"$tmp/d1.log"
+        try 0 'being tested' node test --level short d1
+        said d1 'event=not-tested'
+        try 0 'testing' node show d1
+    done
+    try 0 'configuration' incidents --node d1
+    finds Fail
+    node_becomes d1 repair
+    try 0 'GPU 3: dcgmi diag found faults' node show d1
+    finds Pass
+    node_becomes d1 ready
 fi
 
 # Tests and limits are asked for by owners.

@@ -12,18 +12,19 @@
 #include "base/err.h"
 
 typedef struct st_agent_conf {
-    const char *server;      /* http://… or https://… */
-    bool insecure;           /* without TLS, off the machine */
-    const char *ca;          /* NULL: the system's authorities */
-    const char *join_file;   /* a file with a join token; NULL: the node has a token already */
-    const char *data;        /* the agent's folder */
-    const char *name;        /* of the node; NULL: the machine's */
-    const char *address;     /* where other nodes reach this one; NULL: as stintd sees it */
-    const char *sim;         /* a profile of simulated GPUs; NULL: those of this machine */
-    const char *sim_faults;  /* a file of faults, see gpu/sim.h; NULL: none */
-    int64_t sim_nodes;       /* how many of them; 1 */
-    const char *exec;        /* auto, oci or sim */
-    const char *runtime;     /* of containers; NULL: the first that works */
+    const char *server;     /* http://… or https://… */
+    bool insecure;          /* without TLS, off the machine */
+    const char *ca;         /* NULL: the system's authorities */
+    const char *join_file;  /* a file with a join token; NULL: the node has a token already */
+    const char *data;       /* the agent's folder */
+    const char *name;       /* of the node; NULL: the machine's */
+    const char *address;    /* where other nodes reach this one; NULL: as stintd sees it */
+    const char *sim;        /* a profile of simulated GPUs; NULL: those of this machine */
+    const char *sim_faults; /* a file of faults, see gpu/sim.h; NULL: none */
+    int64_t sim_nodes;      /* how many of them; 1 */
+    const char *exec;       /* auto, oci or sim */
+    const char *runtime;    /* of containers; NULL: the first that works */
+    const char *dcgmi; /* the program, or none; NULL: where it usually is, and none for --sim */
     const char *mps_control; /* the vendor's program; NULL: where it usually is */
     const char
         *guard; /* libstint-guard.so, or none; NULL: where it usually is, and none for --sim */
@@ -40,6 +41,7 @@ typedef struct st_agent_conf {
     int64_t segment_port;   /* UDP, the same on all nodes */
     int64_t images_mib;     /* for unpacked images; 0: see run/run.h */
     int64_t image_ms;       /* to read and unpack one; 0: see run/run.h */
+    int64_t test_ms;        /* for a test above quick; 0: as its level has it */
     int64_t stop_grace_ms;  /* between a task's signal and its end */
 } st_agent_conf;
 

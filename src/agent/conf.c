@@ -50,6 +50,11 @@ typedef enum { KIND_TEXT, KIND_COUNT, KIND_PORT, KIND_MILLI, KIND_MIB, KIND_TIME
       "what an XID asks for at this site: log, restart, follow, reset, reboot or inspect")      \
     X("--cuda", KIND_TEXT, cuda, "FILE",                                                        \
       "program for checkpoints and memory scans (default: stint-cuda beside this one)")         \
+    X("--dcgmi", KIND_TEXT, dcgmi, "FILE|none",                                                 \
+      "NVIDIA's dcgmi, with which tests are made where it is installed (default: "              \
+      "/usr/bin/dcgmi); none: with stint-cuda")                                                 \
+    X("--test-limit", KIND_TIME, test_ms, "TIME",                                               \
+      "end a test that takes longer (default: the time of its level and a minute)")             \
     X("--mps-control", KIND_TEXT, mps_control, "PATH",                                          \
       "path of nvidia-cuda-mps-control (default: found in PATH)")                               \
     X("--guard", KIND_TEXT, guard, "FILE|none",                                                 \

@@ -320,7 +320,7 @@ static int prepare(st_host *h, st_task *t, start *s, st_err *err)
                             .data_limit = h->data_held ? &h->data_limit : NULL,
                             .segment_port = h->process->conf->segment_port,
                             .volumes = h->process->conf->volumes,
-                            .program = st_trial_is(&t->key) ? h->cuda : NULL,
+                            .program = st_trial_is(&t->key) ? h->trial.program : NULL,
                             .dir = h->dir};
     if (t->place.mig_profile >= 0 && st_host_slice(h, &t->place, &s->slice))
         s->launch.slice = &s->slice;

@@ -3,6 +3,9 @@
  * every task. Its order is put on the list that stintd sent, so all that holds for tasks holds for it: its GPUs are empty
  * and their memory was read, it ends with the lease, it has a time limit, its memory is read afterwards.
  *
+ * Where dcgmi is installed it measures in place of stint-cuda: the task then has the node's network, by which dcgmi reaches its
+ * engine, and is otherwise the same.
+ *
  * Invariants
  *  1 It gives way: while the list has a task with GPUs, its order is not there, and what runs of it ends.
  *  2 stintd hears of it as a test alone: no status, log or usage has the task.
@@ -30,6 +33,8 @@ typedef struct st_trial {
         [ST_TRIAL_MAX]; /* what stintd says of the test that is asked for, JSON; "": nothing */
     int64_t no;         /* the test that is being made; 0 none */
     st_test_level level;
+    const char *program;           /* that measures */
+    bool dcgmi;                    /* it is NVIDIA's */
     json_t *job;                   /* of its order; NULL: there is none */
     st_task_key key;               /* of its task */
     int64_t began_ms, deadline_ms; /* boot clock: when it began, and when it is ended */

@@ -5,7 +5,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "agent/dcgm.h"
 #include "agent/files.h"
 #include "agent/host.h"
 #include "agent/tenant.h"
@@ -68,12 +70,27 @@ static bool unwell(const st_host *h)
     return h->fenced || h->ill[0] || h->hangs[0] || h->stuck[0] || h->full[0] || h->unfit[0];
 }
 
+/* NVIDIA's program, where the site has it. Of simulated GPUs it would know nothing. */
+static const char *dcgmi_of(const st_host *h)
+{
+    const char *given = h->process->conf->dcgmi, *usual = h->sim_gpus ? NULL : "/usr/bin/dcgmi";
+    const char *path = given ? given : usual;
+
+    return path && h->exec->ops->real && access(path, X_OK) == 0 ? path : NULL;
+}
+
 /* What the simulated driver would find is given to the program, which is run all the same. */
 static json_t *command(st_host *h, st_err *err)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf figures = {0};
-    json_t *v = json_pack("[s,s,s,s]", ST_TEST_PROGRAM, "measure", "--level",
-                          st_test_level_name(h->trial.level));
+    static const char *const runs[] = {
+        [ST_TEST_SHORT] = "2", [ST_TEST_LONG] = "3", [ST_TEST_BURN] = "4"};
+    json_t *v;
+
+    if (h->trial.dcgmi)
+        return json_pack("[s,s,s,s,s]", ST_TEST_PROGRAM, "diag", "-r", runs[h->trial.level], "-j");
+    v = json_pack("[s,s,s,s]", ST_TEST_PROGRAM, "measure", "--level",
+                  st_test_level_name(h->trial.level));
 
     if (h->sim_gpus &&
         st_gpu_sim_measure(h->gpu, (st_test_depth)h->trial.level, &figures, err) < 0) {
@@ -93,10 +110,11 @@ static int make_job(st_host *h, st_err *err)
 
     if (!argv)
         return -err->code;
-    h->trial.job = json_pack("{s:s,s:s,s:{s:I},s:i,s:i,s:{s:s},s:{s:o,s:s,s:{s:i}}}", "job", NAME,
-                             "account", "stint", "tenant", "id", (json_int_t)ST_TENANT_MAX, "cpu",
-                             2, "ram_mib", RAM_MIB, "image", "kind", "host", "document", "command",
-                             argv, "network", "none", "sim", "run", SIM_RUN_S);
+    h->trial.job =
+        json_pack("{s:s,s:s,s:{s:I},s:i,s:i,s:{s:s},s:{s:o,s:s,s:{s:i}}}", "job", NAME, "account",
+                  "stint", "tenant", "id", (json_int_t)ST_TENANT_MAX, "cpu", 2, "ram_mib", RAM_MIB,
+                  "image", "kind", "host", "document", "command", argv, "network",
+                  h->trial.dcgmi ? "host" : "none", "sim", "run", SIM_RUN_S);
     ST_ASSERT(h->trial.job);
     return 0;
 }
@@ -129,6 +147,8 @@ static void begin(st_host *h, int64_t now)
     st_trial *k = &h->trial;
     st_diag_limits limits;
 
+    const int64_t limit_ms = h->process->conf->test_ms;
+
     k->level = st_trial_asked(k, &limits);
     k->key = (st_task_key){.stay = next_stay(h)};
     snprintf(k->key.job, sizeof k->key.job, "%s", NAME);
@@ -136,8 +156,10 @@ static void begin(st_host *h, int64_t now)
         k->seen[d] = (st_trial_seen){
             .temperature = ST_DIAG_UNKNOWN, .power_w = ST_DIAG_UNKNOWN, .clock = ST_DIAG_UNKNOWN};
     k->began_ms = now;
-    k->deadline_ms = now + st_test_level_ms(k->level) + SLACK_MS;
+    k->deadline_ms = now + (limit_ms > 0 ? limit_ms : st_test_level_ms(k->level) + SLACK_MS);
     k->why[0] = '\0';
+    k->dcgmi = dcgmi_of(h) != NULL;
+    k->program = k->dcgmi ? dcgmi_of(h) : h->cuda;
     st_err err = {0};
     if (make_job(h, &err) < 0) {
         snprintf(k->why, sizeof k->why, "%.150s", err.msg);
@@ -245,17 +267,6 @@ static json_t *output(st_host *h, const st_task *t)
     return last_object(buf);
 }
 
-/* Nothing was run: what it would have said. */
-static json_t *simulated(st_host *h)
-{
-    ST_CLEANUP(st_strbuf_done) st_strbuf figures = {0};
-    st_err err;
-
-    if (st_gpu_sim_measure(h->gpu, (st_test_depth)h->trial.level, &figures, &err) < 0)
-        return NULL;
-    return json_loads(st_strbuf_str(&figures), 0, NULL);
-}
-
 static int broke(const st_task *t, const json_t *said, st_err *err)
 {
     const char *why = json_string_value(json_object_get(said, "error"));
@@ -269,6 +280,61 @@ static int broke(const st_task *t, const json_t *said, st_err *err)
                    why ? why : "it said nothing",
                    t->exit_code ? t->exit_code
                                 : (int)json_integer_value(json_object_get(said, "exit")));
+}
+
+/* ---- dcgmi ---------------------------------------------------------------------------------- */
+
+/* In the words of stint-cuda. */
+static json_t *as_figures(const st_dcgm *d, int gpus)
+{
+    char with[sizeof d->version + 8];
+    json_t *list = json_array();
+
+    snprintf(with, sizeof with, "dcgmi %s", d->version);
+    for (int i = 0; i < gpus; i++) {
+        json_t *gpu = json_pack("{s:i}", "gpu", i);
+
+        if (d->made[i] > 0)
+            json_object_set_new(gpu, "dcgm", json_integer(d->failed[i]));
+        json_array_append_new(list, gpu);
+    }
+    return json_pack("{s:b,s:s,s:o}", "ok", true, "with", with, "gpus", list);
+}
+
+/* Its exit status is that of its tests too, so what it says counts; but 126 and 127 are of a program that never ran. */
+static int take_dcgmi(st_host *h, const st_task *t, json_t **ret, st_err *err)
+{
+    ST_CLEANUP(st_freep) char *buf = st_xcalloc(1, ST_DCGM_MAX + 2);
+    st_run_piece piece = {0};
+    st_dcgm d;
+    int r;
+
+    if (t->phase == ST_PHASE_UNSTARTED || t->exit_signal || t->exit_code == 126 ||
+        t->exit_code == 127 || t->reason[0])
+        return broke(t, NULL, err);
+    r = h->exec->ops->log(h->exec, t, 0, buf, ST_DCGM_MAX + 1, &piece, err);
+    if (r == 0)
+        r = st_dcgm_read(buf, piece.n, h->inv.n, &d, err);
+    if (r < 0)
+        return st_fail_prefix(err, "the test could not be made (exit %d): ", t->exit_code);
+    for (int i = 0; i < h->inv.n; i++)
+        if (d.failed[i] > 0)
+            st_say(h, "dcgm-failed", "gpu=%d tests=%d first=\"%s\"", i, d.failed[i], d.first[i]);
+    if (d.setting[0])
+        st_say(h, "dcgm-setting", "reason=\"%s\"", d.setting);
+    *ret = as_figures(&d, h->inv.n);
+    return 1;
+}
+
+/* Nothing was run: what it would have said. */
+static json_t *simulated(st_host *h)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf figures = {0};
+    st_err err;
+
+    if (st_gpu_sim_measure(h->gpu, (st_test_depth)h->trial.level, &figures, &err) < 0)
+        return NULL;
+    return json_loads(st_strbuf_str(&figures), 0, NULL);
 }
 
 int st_trial_look(st_host *h, json_t **ret, st_err *err)
@@ -290,6 +356,11 @@ int st_trial_look(st_host *h, json_t **ret, st_err *err)
             see_gpu(&k->seen[d], &h->sample[d]);
     if (st_task_live(t))
         return 0;
+    if (k->dcgmi) {
+        r = take_dcgmi(h, t, ret, err);
+        drop(h);
+        return r;
+    }
     said = t->phase == ST_PHASE_UNSTARTED ? NULL : h->exec->ops->real ? output(h, t) : simulated(h);
     if (t->exit_code == 0 && t->exit_signal == 0 && json_is_true(json_object_get(said, "ok")))
         *ret = json_incref(said);
