@@ -115,8 +115,8 @@
     X(MONEY_LOST, "lost work is credited though a cap had paid for it", 400)            \
     X(MONEY_AGAIN, "a correction of lost work credits all of it again", 100)            \
     X(MONEY_UNCAP, "a correction gives back what a cap had paid", 400)                  \
-    X(MONEY_LENT, "whoever lends may earn more than the booking costs", 10000741)       \
-    X(MONEY_SHORT, "what a booking lacks is charged all the same", 10001445)            \
+    X(MONEY_LENT, "whoever lends may earn more than the booking costs", 10000005)       \
+    X(MONEY_SHORT, "what a booking lacks is charged all the same", 10000021)            \
     X(MONEY_FEE, "booked time can be given up for nothing", 400)
 
 #ifdef ST_MUTANTS

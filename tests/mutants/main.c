@@ -27,13 +27,15 @@
 #include "cli/cli.h"
 #include "worlds/worlds.h"
 
-#define STEPS      150
-#define SEEDS_MANY 10000
-#define SEEDS_KEPT 256 /* at most so many seeds are played again with every rule kept */
-#define CHILD_S    120 /* a broken rule that makes the scheduler hang is not noticed in time */
-#define NAME_LEN   18
+#define STEPS        150
+#define SEEDS_MANY   10000
+#define SEEDS_BEHIND 400 /* searched behind a seed of its own that notices no more */
+#define SEEDS_KEPT   256 /* at most so many seeds are played again with every rule kept */
+#define CHILD_S      120 /* a broken rule that makes the scheduler hang is not noticed in time */
+#define NAME_LEN     18
 
-#define SELDOM 10 /* times as many seeds, where worlds are looked at less closely */
+#define SEEDS_BEHIND 400 /* a seed of its own, as many */
+#define SELDOM       10  /* times as many seeds, where worlds are looked at less closely */
 
 int st_mutant = ST_MUTANT_NONE;
 
@@ -127,7 +129,7 @@ static void play_in_child(int rule, int first, int last, result *r)
 }
 
 /* Whether the rule's breach was noticed in time. A number of seeds above SEEDS_MANY is one seed, which a rare breach was
- * found with. */
+ * found with; a change of the scheduler moves worlds, so those behind it are looked at as well. */
 static bool hunt(int rule, result *r)
 {
     const mutant *m = &mutants[rule];
@@ -136,7 +138,8 @@ static bool hunt(int rule, result *r)
     if (hint)
         play_in_child(rule, hint, hint, r);
     if (!hint || (r->over && !r->why[0]))
-        play_in_child(rule, seeds > SEEDS_MANY ? seeds : 1, seeds, r);
+        play_in_child(rule, seeds > SEEDS_MANY ? seeds : 1,
+                      seeds > SEEDS_MANY ? seeds + SEEDS_BEHIND : seeds, r);
     if (r->why[0])
         printf("%-*s %4d  %s\n", NAME_LEN, m->name, r->seed, r->why);
     else if (r->over)
