@@ -33,9 +33,7 @@
 #define SEEDS_KEPT   256 /* at most so many seeds are played again with every rule kept */
 #define CHILD_S      120 /* a broken rule that makes the scheduler hang is not noticed in time */
 #define NAME_LEN     18
-
-#define SEEDS_BEHIND 400 /* a seed of its own, as many */
-#define SELDOM       10  /* times as many seeds, where worlds are looked at less closely */
+#define SELDOM       10 /* times as many seeds, where worlds are looked at less closely */
 
 int st_mutant = ST_MUTANT_NONE;
 
