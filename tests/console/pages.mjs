@@ -14,7 +14,8 @@ const PAGES = [["#/", "h1"], ["#/jobs", ".rows .row"], ["#/fleet", "canvas"], ["
   ["#/replay", "[data-at]:not(.stale)"],
   ["#/health?node=desk-ill", ".timeline li"], ["#/fleet?state=repair&node=desk-ill", "canvas"], ["#/neighbours", ".cases tbody tr"],
   ["#/submit", ".big"], ["#/calendar", ".week .day"], ["#/fleet?by=account&group=rack", "canvas"], ["#/fleet?by=utilisation", "canvas"], ["#/jobs?group=name", ".groups tbody tr"],
-  ["#/site?tab=prices&edit=1", "caption"], ["#/site?tab=plans", "dl"], ["#/site", "table tbody tr"], ["#/site?tab=audit", "h2"], ["#/site?tab=prices", "caption"]];
+  ["#/site?tab=prices&edit=1", "caption"], ["#/site?tab=plans", "dl"], ["#/site", "table tbody tr"], ["#/site?tab=audit", "h2"], ["#/site?tab=prices", "caption"],
+  ["#/team?name=answers", ".card table tbody tr"], ["#/team?tab=volumes&account=vision&name=sets", "svg.bar"], ["#/team?tab=notices&account=vision&name=hook", "dl"]];
 
 function check(ok, sentence) {
   if (!ok) throw new Error(sentence);
@@ -292,6 +293,123 @@ async function administers() {
   await page.getByRole("button", { name: "Check" }).click();
   await page.getByRole("alert").waitFor();
   expected = null;
+  await context.close();
+}
+
+/** What a team has beside its jobs, by keyboard alone: a service that is made, scaled and removed, a volume, a notice; and a token for callers. */
+async function teams() {
+  const { context, page } = await open();
+  await byLink(page, tokens.member);
+  const type = async (label, text, scope = page) => { await scope.getByLabel(label, { exact: true }).focus(); await page.keyboard.press("Control+a"); await page.keyboard.type(text); };
+  const press = async (name, scope = page) => { await scope.getByRole("button", { name, exact: true }).focus(); await page.keyboard.press("Enter"); };
+  const follow = async (name) => { await page.getByRole("link", { name, exact: true }).focus(); await page.keyboard.press("Enter"); };
+  const yes = async (name) => { await page.getByRole("dialog").waitFor(); await press(name, page.getByRole("dialog")); };
+  await page.locator("#main").focus();
+  await page.keyboard.press("g");
+  await page.keyboard.press("t");
+  await page.getByText("There is no service yet").waitFor();
+  await type("Name", "answers");
+  await type("Command", "python3 serve.py");
+  await type("Port it listens on", "8080");
+  await page.getByLabel(/^Health/).selectOption("none");
+  await press("Make the service");
+  await page.getByRole("status").filter({ hasText: "Service answers is made" }).waitFor();
+  await type("Name", "answers");
+  await type("Command", "true");
+  await type("Port it listens on", "8080");
+  expected = /409/;
+  await press("Make the service");
+  await page.getByRole("alert").filter({ hasText: "answers" }).waitFor();
+  expected = null;
+  await follow("answers");
+  await until(async () => (await api(tokens.member, "GET", "/v1/services/answers")).replicas.length === 1, "a replica of the service");
+  await page.getByRole("region", { name: "Service answers" }).locator("tbody tr").first().waitFor();
+  await type("Replicas", "2", page.getByRole("region", { name: "Service answers" }));
+  await press("Scale");
+  await until(async () => (await api(tokens.member, "GET", "/v1/services/answers")).target === 2, "two replicas are wanted");
+  await press("Restart…");
+  await yes("Restart");
+  await until(async () => (await api(tokens.member, "GET", "/v1/services/answers")).revision > 1, "another revision");
+
+  await follow("Volumes");
+  await page.getByText("There is no volume yet").waitFor();
+  await type("Name", "sets");
+  await type("What is in it", EVIL);
+  expected = /400/;
+  await type("Size", "much");
+  await press("Make the volume");
+  await page.getByRole("alert").filter({ hasText: "amount of memory" }).waitFor();
+  expected = null;
+  await type("Size", "2Gi");
+  await press("Make the volume");
+  await follow("sets");
+  await page.getByText("0 MiB of 2 GiB").waitFor();
+  check((await hasMarkup(page)) === 0, "what is in a volume became markup");
+  await page.getByRole("region", { name: "Volume sets" }).getByLabel("Size").fill("3Gi");
+  await press("Change");
+  await page.getByText("0 MiB of 3 GiB").waitFor();
+
+  await follow("Notices");
+  await page.getByText("Nobody is told anything yet").waitFor();
+  await type("Name", "hook");
+  expected = /403/;
+  await type("Address of a webhook or a mailbox", "https://elsewhere.example/x");
+  await press("Add the notice");
+  await page.getByRole("alert").filter({ hasText: "elsewhere.example" }).waitFor();
+  expected = null;
+  await type("Name", "hook");
+  await type("Address of a webhook or a mailbox", "http://127.0.0.1:9/secret-path");
+  await press("Add the notice");
+  await page.locator(".once code").filter({ hasText: "whsec_" }).waitFor();
+  await follow("hook");
+  await press("Send a test");
+  await page.getByRole("region", { name: "Notice hook" }).locator("tbody tr").first().waitFor();
+  check(!(await page.content()).includes("secret-path"), "the address of a webhook is shown again");
+  await page.reload();
+  await page.getByRole("region", { name: "Notice hook" }).waitFor();
+  check(!(await page.content()).includes("whsec_"), "the key of a webhook is shown again");
+  await context.close();
+
+  /* By role: who only looks has no buttons; another team sees nothing of it; an admin makes a token for callers. */
+  for (const [who, sees] of [["viewer", true], ["auditor", true], ["other", false]]) {
+    const { context, page } = await open();
+    await byLink(page, tokens[who]);
+    await page.evaluate(() => { location.hash = "#/team"; });
+    await page.locator("h2").filter({ hasText: "Services" }).waitFor();
+    await page.waitForFunction(() => !document.querySelector("[aria-busy]"));
+    check((await page.getByRole("link", { name: "answers", exact: true }).count()) === (sees ? 1 : 0), `${who}: services`);
+    if (sees) {
+      for (const tab of ["services", "volumes", "notices"]) {
+        await page.evaluate((t) => { location.hash = `#/team?tab=${t}&account=vision&name=${{ services: "answers", volumes: "sets", notices: "hook" }[t]}`; }, tab);
+        await page.locator("dl").first().waitFor();
+        check((await page.locator("main button").count()) === 0, `${who} has a button at ${tab}`);
+      }
+    } else {
+      check(!(await page.content()).includes("vision"), "another team reads the account's name");
+    }
+    await context.close();
+  }
+  const admin = await open();
+  await byLink(admin.page, tokens.admin);
+  await admin.page.evaluate(() => { location.hash = "#/team?name=answers"; });
+  await admin.page.getByRole("button", { name: "Make a token for callers" }).click();
+  const caller = await admin.page.locator(".once code").textContent();
+  const answer = await fetch(`${url}/v1/jobs`, { headers: { Authorization: `Bearer ${caller}` } });
+  check(answer.status === 403, `a token for callers lists jobs: ${answer.status}`);
+  await admin.context.close();
+}
+
+/** And nothing of it is left when it is removed. */
+async function leaves() {
+  const { context, page } = await open();
+  await byLink(page, tokens.member);
+  for (const [tab, name] of [["services", "answers"], ["volumes", "sets"], ["notices", "hook"]]) {
+    await page.evaluate(([t, n]) => { location.hash = `#/team?tab=${t}&account=vision&name=${n}`; }, [tab, name]);
+    await page.getByRole("button", { name: "Remove…" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Remove", exact: true }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await until(async () => (await page.getByRole("link", { name, exact: true }).count()) === 0, `${name} is off the list`);
+  }
   await context.close();
 }
 
@@ -615,6 +733,7 @@ try {
   await heals();
   await disturbs();
   await prices();
+  await teams();
   await breaks();
   await measured(tokens.measured);
   await coloured();
@@ -627,6 +746,7 @@ try {
   await everyPage("admin", { viewport: { width: 1440, height: 900 }, colorScheme: "dark" }, big.id);
   await everyPage("viewer", { viewport: { width: 390, height: 844 }, colorScheme: "dark" }, big.id);
   await everyPage("auditor", { viewport: { width: 1024, height: 800 }, colorScheme: "light" }, big.id);
+  await leaves();
   await staysInPlace();
   check(wrong.length === 0, wrong.join("\n"));
   console.log(`${6 * (PAGES.length + 1)} pages without a fault by axe, a script that was not ours or a word on the browser's console`);

@@ -141,7 +141,7 @@ def browser_tools():
 
 def in_a_browser(program):
     folder = browser_tools()
-    stintd, hosts = Stintd(program, sample=True, config="rate: 1000000\nseries_step: 30s\n"), []
+    stintd, hosts = Stintd(program, sample=True, config="rate: 1000000\nseries_step: 30s\nnotice_hosts: \"http://127.0.0.1:9\"\nnotice_networks: 127.0.0.1\n"), []
     try:
         with open(os.path.join(stintd.dir, "data", "tokens")) as f:
             tokens = {row.split()[0]: row.split()[3] for row in f if row.strip()}

@@ -18,6 +18,7 @@ import { Health } from "./pages/health";
 import { Replay } from "./pages/replay";
 import { Neighbours } from "./pages/neighbours";
 import { Site } from "./pages/site";
+import { Team } from "./pages/team";
 
 const PAGES = [
   { path: "", name: "Home", key: "h", view: Home },
@@ -27,6 +28,7 @@ const PAGES = [
   { path: "replay", name: "Replay", key: "r", view: Replay },
   { path: "health", name: "Health", key: "e", view: Health },
   { path: "neighbours", name: "Neighbours", key: "n", view: Neighbours },
+  { path: "team", name: "Team", key: "t", view: Team },
   { path: "quota", name: "Quota", key: "q", view: QuotaPage },
   { path: "calendar", name: "Calendar", key: "c", view: Calendar },
   { path: "bill", name: "Bill", key: "b", view: BillPage },

@@ -59,6 +59,7 @@ const MARK: Record<string, string> = {
   timeout: "⌛", cancelled: "–", ready: "✓", draining: "⇩", removed: "–",
   testing: "◔", suspect: "?", repair: "⚒", retired: "▭", pass: "✓", fail: "✕", skip: "–", confirmed: "!", acting: "…", held: "✓", unsolved: "✕",
   unexplained: "?", over: "–",
+  starting: "◷", waiting: "◷", degraded: "!", updating: "⇩", failing: "✕", ending: "◼", idle: "–", removing: "◼", sick: "✕", leaving: "⇩", delivered: "✓", dropped: "–",
 };
 
 export function State({ of }: { of: string }) {

@@ -25,7 +25,7 @@ function NewToken({ again }: { again: () => void }) {
       <Loaded data={accounts} rows={2}>{(l) => <form class="fields" onSubmit={submit}>
         <label class="field"><span>User</span><input name="user" required maxLength={63} /></label>
         <label class="field"><span>Account</span><select name="account">{l.accounts.map((a) => <option key={a.name}>{a.name}</option>)}{who.value?.role === "owner" && <option value="">the cluster</option>}</select></label>
-        <label class="field"><span>Role</span><select name="role"><option>member</option><option>viewer</option><option>auditor</option><option>admin</option>{who.value?.role === "owner" && <option>owner</option>}</select></label>
+        <label class="field"><span>Role</span><select name="role"><option>member</option><option>viewer</option><option>caller</option><option>auditor</option><option>admin</option>{who.value?.role === "owner" && <option>owner</option>}</select></label>
         <label class="field"><span>Label</span><input name="label" maxLength={63} placeholder="laptop" /></label>
         <label class="field"><span>Expires in</span><input name="expires_in" placeholder="30d" /></label>
         <div class="field"><span>&nbsp;</span><button type="submit" class="main">Make the token</button></div>
