@@ -3,8 +3,8 @@
  *
  * 1 What differs is found first and can be looked at (--diff); where nothing does, nothing is sent.
  * 2 What is not in the files stays as it is: nothing is ever removed.
- * 3 All or nothing: the first change that is refused for good has those before it put back, in the other order. Prices come last, since
- *   what was published stays.
+ * 3 All or nothing: the first change that is refused for good has those before it put back, in the other order. Plans and prices come
+ *   last, since what was published stays.
  * 4 A change may wait for another one (a guarantee that grows for one that shrinks, a child for its parent): who is refused is tried
  *   again as long as others go on.
  */
@@ -306,7 +306,7 @@ static int put(const import *im, const change *c, const json_t *from, const json
     int r;
 
     st_strbuf_addf(&list, "/v1/%s", kind->name);
-    st_admin_path(&path, kind->name, c->name);
+    st_site_path(kind, c->name, &path);
     request.path = st_strbuf_str(&path);
     if (!to) {
         request.method = "DELETE";
@@ -319,6 +319,10 @@ static int put(const import *im, const change *c, const json_t *from, const json
         request.type = "text/x-lua";
         request.body = json_string_value(json_object_get(to, "text"));
         return send(im, &request, NULL, err);
+    }
+    if (kind->of) {
+        request.method = "PATCH";
+        return send(im, &request, patch_of(kind, from, to), err);
     }
     if (!from || kind->put == ST_SITE_POST) {
         request.method = "POST";
@@ -336,14 +340,14 @@ static int put(const import *im, const change *c, const json_t *from, const json
 /* What a PATCH would leave, where it was not set before. */
 static json_t *undone(const change *c)
 {
-    json_t *out = json_deep_copy(c->before), *value;
+    json_t *out = c->before ? json_deep_copy(c->before) : json_object(), *value;
     const char *key;
 
     json_object_foreach(c->after, key, value) if (!json_object_get(out, key))
         json_object_set_new(out, key,
-                            json_is_object(value)                    ? json_object()
-                            : strcmp(c->kind->name, "accounts") == 0 ? json_string("none")
-                                                                     : json_integer(0));
+                            json_is_object(value)                 ? json_object()
+                            : strcmp(c->kind->name, "pools") == 0 ? json_integer(0)
+                                                                  : json_string("none"));
     return out;
 }
 
@@ -354,7 +358,10 @@ static int put_back(import *im, const size_t *order, size_t n)
 
     for (size_t i = n; i > 0; i--) {
         change *c = &im->changes.v[order[i - 1]];
-        json_t *to = c->before ? undone(c) : NULL;
+        bool quota = c->kind->of && c->kind->put == ST_SITE_PATCH; /* there always is one */
+        json_t *to = c->before && c->kind->put == ST_SITE_PUT ? json_deep_copy(c->before)
+                     : c->before || quota                     ? undone(c)
+                                                              : NULL;
         char q[ST_QUOTE_MAX];
         st_err err = {0};
 
@@ -366,6 +373,12 @@ static int put_back(import *im, const size_t *order, size_t n)
         json_decref(to);
     }
     return left;
+}
+
+/* What is published or agreed on is in the books, and is not taken back. */
+static bool stays(const st_site_kind *kind)
+{
+    return kind->put == ST_SITE_POST || strcmp(kind->name, "plans") == 0;
 }
 
 /* Each is tried until a round changes nothing. */
@@ -384,7 +397,7 @@ static int apply(import *im, st_err *err)
             change *c = &im->changes.v[i];
             st_err why = {0};
 
-            if (c->done || (refused && c->kind->put == ST_SITE_POST))
+            if (c->done || (refused && stays(c->kind)))
                 continue;
             if (put(im, c, c->before, c->after, &why) == 0) {
                 c->done = more = true;

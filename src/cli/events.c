@@ -404,16 +404,18 @@ const st_cli_verb st_cli_admin_verbs[] = {
      "differs\n"
      "is named. A file with a mistake changes nothing.\n",
      .fn = st_cli_admin_reload, .example = "  stint admin reload\n"},
-    {"export", "Write accounts, pools, classes, sizes, rules and prices as files", "DIR",
+    {"export",
+     "Write accounts, pools, quotas, classes, images, sizes, rules, plans and prices as files",
+     "DIR",
      "Files have a stable order, to be kept and reviewed in a repository. Tokens, keys and "
      "secrets\n"
      "are not among them.\n",
      .fn = st_cli_admin_export, .example = "  stint admin export site\n"},
-    {"import", "Make accounts, pools, classes, sizes, rules and prices what files say",
+    {"import",
+     "Make accounts, pools, quotas, classes, images, sizes, rules, plans and prices what files say",
      "[--diff] DIR",
-     "What is not in the files stays. If a change is refused, those before it are put back. A "
-     "price\n"
-     "book that differs is published, last of all.\n",
+     "What is not in the files stays. If a change is refused, those before it are put back. Plans\n"
+     "and a price book that differ come last of all.\n",
      .fn = st_cli_admin_import, .options = st_cli_import_options,
      .example = "  stint admin import --diff site\n  stint admin import site\n"},
     {"rotate-secrets-key", "Create a new secrets key and re-encrypt everything with it", "",

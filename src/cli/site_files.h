@@ -1,5 +1,6 @@
 /*
- * What a site has set up, as files that people review and keep: accounts, pools, classes, sizes, rules, prices. One table says
+ * What a site has set up, as files that people review and keep: accounts, pools, quotas, classes, images, sizes, rules,
+ * plans, prices. One table says
  * what there is of each, where it is listed and what of it is a setting. Used by admin_export.c and admin_import.c.
  */
 #ifndef ST_CLI_SITE_FILES_H
@@ -26,7 +27,13 @@ typedef struct st_site_kind {
     st_site_put put;
     const char *const *derived; /* keys that are no settings, NULL at the end */
     bool text;                  /* a folder with a file for each, and no JSON */
+    const char *of; /* what of each account it is: /v1/accounts/NAME/plan; NULL: it has a list */
 } st_site_kind;
+
+#define ST_SITE_ALL "*" /* whose plan those have who have none of their own */
+
+/* Where one is changed. */
+void st_site_path(const st_site_kind *kind, const char *name, st_strbuf *out);
 
 extern const st_site_kind st_site_kinds[]; /* without a name at the end */
 

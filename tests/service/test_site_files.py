@@ -64,6 +64,14 @@ def set_up(owner):
                        ("sizes/tiny", {"gpus": 1, "cpu": 2, "ram": "8Gi"})):
         answer = owner.call("PUT", "/v1/" + path, body)
         check(answer.status == 200, "%s: %s", path, answer.text)
+    for method, path, body in (("PUT", "/v1/images/torch", {"folder": "/srv/torch", "accounts": ["vision"], "about": "2.4"}),
+                               ("PUT", "/v1/images/all", {"layout": "/srv/all", "digest": "sha256:" + "ab" * 32, "accounts": "all", "trust": "untrusted"}),
+                               ("PUT", "/v1/accounts/acme/plan", {"discount": "12.5%", "chargeback": True, "budget": "500", "warn": ["50%", "90%"]}),
+                               ("PUT", "/v1/accounts/vision/plan", {"cap": "100000", "at_cap": "stop", "grace": "5m", "burst": 2}),
+                               ("PUT", "/v1/plan", {"discount": "1%"}),
+                               ("PATCH", "/v1/accounts/vision/service-quota", {"notices": 7, "requests": 50})):
+        answer = owner.call(method, path, body)
+        check(answer.status == 200, "%s %s: %d %s", method, path, answer.status, answer.text)
     check(owner.call("PUT", "/v1/rules/r1", RULE.encode(), kind="text/x-lua").status == 200, "no rule")
     check(owner.call("PUT", "/v1/accounts/vision/secrets/vault", SECRET.encode(), kind="application/octet-stream").status < 300, "no secret")
 
@@ -71,7 +79,8 @@ def set_up(owner):
 def round_trip(site):
     site.export()
     first = site.files()
-    check(sorted(first) == ["accounts.json", "classes.json", "pools.json", "prices.json", "rules/r1.lua", "sizes.json"], "%s", sorted(first))
+    check(sorted(first) == ["accounts.json", "classes.json", "images.json", "plans.json", "pools.json", "prices.json", "quotas.json",
+                             "rules/r1.lua", "sizes.json"], "%s", sorted(first))
     everything = "".join(first.values())
     check(SECRET not in everything and site.stintd.owner_token not in everything, "a secret is exported")
     check("vault" not in everything and "stint_" not in everything, "names of secrets or tokens are exported")
@@ -100,14 +109,30 @@ def change(site):
     prices = site.read("prices.json")
     prices[0]["cpu"], prices[0]["prices"] = "0.02", "p2"
     site.write("prices.json", prices)
+    plans = site.read("plans.json")
+    check([p["name"] for p in plans] == ["*", "acme", "vision"], "%s", plans)
+    plans[2]["cap"], plans[0]["discount"] = "200000", "2%"
+    plans.append({"name": "speech", "budget": "50"})
+    site.write("plans.json", plans)
+    site.write("quotas.json", [{"name": "vision", "notices": 9, "requests": 50}, {"name": "speech", "volumes": 3}])
+    images = site.read("images.json")
+    images[1]["about"] = "2.5"
+    images.append({"name": "new", "folder": "/srv/new", "accounts": ["zz-parent"]})
+    site.write("images.json", images)
     before = site.owner.get("/v1/accounts").text
     said = site.run("import", "--diff", site.dir)
     for words in ("~ account \"vision\"", "guarantee\": {\"gpu\":4} -> {\"gpu\":6}", "+ account \"zz-parent\"", "+ rule \"r2\"",
-                  "~ pool \"main\"", "+ price book \"p2\""):
+                  "~ pool \"main\"", "+ price book \"p2\"", "~ plan of account \"vision\"", "~ plan of account \"*\"", "+ plan of account \"speech\"",
+                  "+ quota of account \"speech\"", "notices\": 7 -> 9", "~ image \"torch\"", "+ image \"new\""):
         check(words in said, "%s is not in %s", words, said)
-    check("speech" in said and "spare" not in said, "%s", said)
+    check("speech" in said and "spare" not in said and "\"all\"" not in said, "%s", said)
     check(site.owner.get("/v1/accounts").text == before, "a look changed something")
-    check("7 changed" in site.run("import", site.dir), "not all is changed")
+    check("14 changed" in site.run("import", site.dir), "not all is changed")
+    plan = site.owner.get("/v1/accounts/vision/plan").json
+    check((plan["cap"], plan["at_cap"], plan["burst_gpus"]) == ("200000.00", "stop", 2), "%s", plan)
+    quota = {q["name"]: q["set"] for q in site.owner.get("/v1/accounts/vision/service-quota").json["quota"]}
+    check((quota["notices"], quota["requests"], quota["volumes"]) == (9, 50, None), "%s", quota)
+    check(site.owner.get("/v1/images/torch").json["about"] == "2.5", "the image is what it was")
     vision = site.owner.get("/v1/accounts/vision").json
     check((vision["guarantee"], vision["max"], vision["limits"]["job"]) == ({"gpu": 6}, {"gpu": 7}, {"run_seconds": 43200}), "%s", vision)
     check(site.owner.get("/v1/accounts/a-child").json["parent"] == "zz-parent", "the child is elsewhere")
@@ -127,6 +152,11 @@ def nothing_by_halves(site):
     of["vision"]["guarantee"] = {"gpu": 5000}
     site.write("accounts.json", accounts)
     site.write("rules/r3.lua", RULE)
+    site.write("quotas.json", [{"name": "vision", "notices": 11}, {"name": "acme", "volumes": 5}])
+    site.write("images.json", [{"name": "torch", "folder": "/srv/other", "accounts": "all"}, {"name": "late", "folder": "/srv/late", "accounts": "all"}])
+    plans = site.read("plans.json")
+    plans[1]["discount"] = "99%"
+    site.write("plans.json", plans)
     said = site.run("import", site.dir, status=1)
     check("account \"vision\"" in said and "nothing was changed" in said, "%s", said)
     site.export("after")
