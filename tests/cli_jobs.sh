@@ -105,6 +105,22 @@ try 0 '3 jobs submitted' submit --workload render --frames 1-10 --chunk 4 --sim-
 array=$(sed -n 's/^they are array \([^ ]*\).*/\1/p' "$tmp/err")
 try 0 'Frames *10' array "$array"
 try 4 'there is no array' array jzzzzzzzz
+
+# One job of an array goes by its index, wherever a job is named.
+try 0 '12 jobs submitted' submit --array 1-12 --name piece --gpus 0 --cpu 0.1 --hold -- ./piece.sh
+pieces=$(sed -n 's/^they are array \([^ ]*\).*/\1/p' "$tmp/err")
+try 0 'Job  *j' show "${pieces}_1"
+try 0 'piece\.1$' show "${pieces}_1"
+try 0 'piece\.12$' show "${pieces}_12"
+try 0 'on hold' why "${pieces}_11"
+try 0 'piece.11) is cancelled' cancel "${pieces}_11"
+try 0 'priority 7' priority "${pieces}_2" 7
+try 4 "no job with index 13 in array $pieces" show "${pieces}_13"
+try 4 'no job' show "${pieces}_x"
+try 4 'no job with index 3 in array jzzzzzzzz' cancel jzzzzzzzz_3
+try 0 '11  *cancelled' ps --array "$pieces" -a --columns index,state
+[ "$(grep -c pending "$tmp/out")" -eq 11 ] || fail "not the jobs of the array: $(cat "$tmp/out")"
+try 0 '11 of 12 jobs cancelled' cancel "$pieces"
 printf 'jobs: [{gpus: 1, sim: {run: 1s}}, {gpus: 1000}]\n' >"$tmp/two.yaml"
 try 2 'job 1: .*1000' submit -f "$tmp/two.yaml"
 grep -q '1 jobs submitted, 1 refused' "$tmp/err" || fail "batch: $(cat "$tmp/err")"

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/quote.h"
+#include "cli/pieces.h"
 #include "cli/spinner.h"
 
 #define CONNECT_S  10L
@@ -392,7 +393,7 @@ static void pause_ms(int64_t ms)
     nanosleep(&t, NULL);
 }
 
-int st_client_call(st_client *client, const st_request *request, st_response *ret, st_err *err)
+static int call(st_client *client, const st_request *request, st_response *ret, st_err *err)
 {
     char said[CURL_ERROR_SIZE];
     int64_t wait_ms = PAUSE_MS;
@@ -424,6 +425,17 @@ int st_client_call(st_client *client, const st_request *request, st_response *re
         wait_ms *= 2;
         st_response_done(&r);
     }
+}
+
+int st_client_call(st_client *client, const st_request *request, st_response *ret, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    st_request plain = *request;
+    int r = st_piece_path(client, request->path, &path, err);
+
+    if (r > 0)
+        plain.path = st_strbuf_str(&path);
+    return r < 0 ? r : call(client, &plain, ret, err);
 }
 
 int st_client_json(st_client *client, const st_request *request, json_t **ret,

@@ -38,9 +38,11 @@ int st_pages_get(FILE *errors, st_client *client, const char *path, const char *
     if (r < 0)
         return r;
     rows = json_object_get(doc, key);
-    st_spinner_begin(&spinner, errors, "reading the list");
+    if (errors)
+        st_spinner_begin(&spinner, errors, "reading the list");
     while (r == 0 && json_object_get(doc, "next") && (int64_t)json_array_size(rows) < limit) {
-        st_spinner_turn(&spinner, NULL);
+        if (errors)
+            st_spinner_turn(&spinner, NULL);
         r = add_page(client, path, key, doc, err);
     }
     if (r < 0) {

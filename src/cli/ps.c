@@ -11,7 +11,7 @@
 
 #define LIMIT_MAX     1000000
 #define LIMIT_USUAL   200
-#define COLUMNS_MAX   28
+#define COLUMNS_MAX   30
 #define COLUMN_LENGTH 32
 
 static void put_deadline(const json_t *job, st_strbuf *out)
@@ -58,11 +58,13 @@ static const struct ps_column {
     {{"IMAGE", "spec.image", ST_VIEW_TEXT, NULL}, ASKED, NULL},
     {{"LABELS", "spec.labels", ST_VIEW_WORDS, NULL}, ASKED, NULL},
     {{"COMMENT", "spec.comment", ST_VIEW_TEXT, NULL}, ASKED, NULL},
+    {{"ARRAY", "array", ST_VIEW_TEXT, NULL}, ASKED, NULL},
+    {{"INDEX", "spec.array.index", ST_VIEW_NUM, NULL}, ASKED, NULL},
 };
 #define NAMES                                                                                      \
     "id, name, account, user, state, class, gpus, age, took, where, deadline, priority_class, "    \
     "on_hold, retry_at, retries, priority, submitted, started, ended, exit, reason, type, tasks, " \
-    "limit, preemptions, image, labels, comment"
+    "limit, preemptions, image, labels, comment, array, index"
 
 typedef struct ps_flags {
     st_cli *cli;
@@ -79,6 +81,7 @@ typedef struct ps_flags {
 const st_cli_row st_cli_ps_options[] = {
     {"all", 'a', ST_CLI_FLAG, offsetof(ps_flags, all), NULL, "include jobs that have ended", 0, 0},
     ST_JOB_CHOICE_ROWS(ps_flags),
+    {"array", 0, ST_CLI_STRING, offsetof(ps_flags, choice.array), "ID", "jobs of this array", 0, 0},
     {"since", 0, ST_CLI_STRING, offsetof(ps_flags, choice.since), "TIME",
      "jobs, ended too, not over by then: 2026-11-15T08:30:00Z, or 2h for 2 h ago", 0, 0},
     {"until", 0, ST_CLI_STRING, offsetof(ps_flags, choice.until), "TIME",

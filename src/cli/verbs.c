@@ -41,7 +41,7 @@ const st_cli_verb st_cli_verbs[] = {
     {"ps", "List jobs", "[OPTION...]",
      "Columns: id, name, account, user, state, class, gpus, age, took, where, deadline,\n"
      "priority_class, on_hold, retry_at, retries, priority, submitted, started, ended, exit,\n"
-     "reason, type, tasks, limit, preemptions, image, labels, comment.\n",
+     "reason, type, tasks, limit, preemptions, image, labels, comment, array, index.\n",
      .fn = st_cli_ps, .options = st_cli_ps_options,
      .example = "  stint ps --state pending --watch\n  stint ps -a --user ada -o csv\n"
                 "  stint ps --since 1d --columns id,name,state,ended,exit\n"},
