@@ -144,7 +144,9 @@ static void counted(void *ctx, const st_task_key *key, int r, const st_err *err)
     if (why[0])
         snprintf(all, sizeof all, "%.105s; " FIX, why);
     judge(h, d, why[0] ? all : "");
-    d->next_ms = now + st_storage_pause(took, why[0] != '\0');
+    d->next_ms = now + st_storage_pause(took, why[0] != '\0',
+                                        (d->volume[0] ? &d->limit : &h->data_limit)->bytes -
+                                            (r < 0 ? 0 : d->use.bytes));
 }
 
 static void begin(st_host *h, st_data_use *d, int64_t now)

@@ -169,9 +169,11 @@ int st_storage_count(const char *path, st_storage *ret, st_err *err)
     return 0;
 }
 
-int64_t st_storage_pause(int64_t took, bool over)
+int64_t st_storage_pause(int64_t took, bool over, int64_t room)
 {
-    int64_t most = over ? ST_MAX(ST_STORAGE_PAUSE_OVER_MS, took) : ST_STORAGE_PAUSE_MAX_MS;
+    int64_t soon = ST_MAX(ST_STORAGE_PAUSE_OVER_MS, took);
+    int64_t full = ST_MAX(room, 0) / (ST_STORAGE_RATE / 1000); /* ms, at the soonest */
+    int64_t most = over ? soon : ST_MIN(ST_STORAGE_PAUSE_MAX_MS, ST_MAX(soon, full));
 
     return ST_MAX(ST_STORAGE_PAUSE_MIN_MS, ST_MIN(PART * took, most));
 }

@@ -39,11 +39,13 @@ int st_storage_enforce(const char *path, int64_t project, const st_storage *limi
 int st_storage_count(const char *path, st_storage *ret, st_err *err);
 
 /* How long to leave a tenant alone after a count that took so long: a small part of the time is spent on it. One that
- * is refused (`over`) is looked at again soon, for half of the time at most. */
+ * is refused (`over`) is looked at again soon, for half of the time at most; so is one with little room left (in bytes): before tasks
+ * that write ST_STORAGE_RATE bytes a second have filled it. */
+#define ST_STORAGE_RATE          (INT64_C(4) << 30)
 #define ST_STORAGE_PAUSE_MIN_MS  5000
 #define ST_STORAGE_PAUSE_OVER_MS 15000
 #define ST_STORAGE_PAUSE_MAX_MS  600000
-int64_t st_storage_pause(int64_t took_ms, bool over);
+int64_t st_storage_pause(int64_t took_ms, bool over, int64_t room);
 
 /* Why what `what` has is too much, for its owner; false: it is not. */
 bool st_storage_over(const char *what, const st_storage *use, const st_storage *limit,

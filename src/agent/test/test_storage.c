@@ -80,12 +80,18 @@ static void depth_hides_nothing(void **state)
 static void who_is_refused_is_counted_again_soon(void **state)
 {
     (void)state;
-    assert_int_equal(st_storage_pause(0, false), 5000);
-    assert_int_equal(st_storage_pause(1000, false), 20000);
-    assert_int_equal(st_storage_pause(100000, false), 600000);
-    assert_int_equal(st_storage_pause(0, true), 5000);
-    assert_int_equal(st_storage_pause(10000, true), 15000);
-    assert_int_equal(st_storage_pause(100000, true), 100000);
+    assert_int_equal(st_storage_pause(0, false, INT64_MAX / 2), 5000);
+    assert_int_equal(st_storage_pause(1000, false, INT64_MAX / 2), 20000);
+    assert_int_equal(st_storage_pause(100000, false, INT64_MAX / 2), 600000);
+    /* Who has little room is counted before it can be full, for half of the time at most. */
+    assert_int_equal(st_storage_pause(30000, false, 1000 * ST_STORAGE_RATE), 600000);
+    assert_in_range(st_storage_pause(10000, false, 100 * ST_STORAGE_RATE), 100000, 100100);
+    assert_int_equal(st_storage_pause(10000, false, ST_STORAGE_RATE), 15000);
+    assert_int_equal(st_storage_pause(40000, false, 0), 40000);
+    assert_int_equal(st_storage_pause(100, false, -5), 5000);
+    assert_int_equal(st_storage_pause(0, true, 0), 5000);
+    assert_int_equal(st_storage_pause(10000, true, 0), 15000);
+    assert_int_equal(st_storage_pause(100000, true, 0), 100000);
 }
 
 static void limits_and_reasons(void **state)
