@@ -38,8 +38,7 @@ const st_cli_row st_cli_usage_options[] = {
      "a closed month (default: the open one)", 0, 0},
     {"by", 'b', ST_CLI_STRING, offsetof(money_flags, by),
      "account|user|gpu|level|job|name|label|cost-center|day",
-     "group by (default: user); label:NAME is by values of that label, cost-center by those of "
-     "its own",
+     "group by (default: user); label:NAME: values of that label; cost-center: the label so called",
      0, 0},
     {"label", 'l', ST_CLI_STRING, offsetof(money_flags, label), "NAME=VALUE",
      "only jobs with this label", 0, 0},
