@@ -545,6 +545,8 @@ ROWS = [
     ("POST", "/v1/types", "new_type", FLEET_MAKE),
     ("GET", "/v1/pools", None, READ),
     ("POST", "/v1/pools", "new_pool", FLEET_MAKE),
+    ("GET", "/v1/types/{name}/limits", "type", FLEET_ONE),
+    ("PATCH", "/v1/types/{name}/limits", "type", FLEET_CHANGE),
     ("GET", "/v1/pools/{name}", "pool", FLEET_ONE),
     ("PATCH", "/v1/pools/{name}", "pool", FLEET_CHANGE),
     ("GET", "/v1/devices", None, READ),
@@ -763,6 +765,7 @@ BODIES = {
     ("PATCH", "/v1/arrays/{id}"): {"throttle": 1},
     ("PATCH", "/v1/accounts/{name}"): {"weight": 2},
     ("PATCH", "/v1/pools/{name}"): {"oversubscribe": 2},
+    ("PATCH", "/v1/types/{name}/limits"): {"peer": 0},
     ("PATCH", "/v1/nodes/{name}"): {"state": "ready"},
     ("PATCH", "/v1/nodes/{name}/labels"): {"set": {"network": "ib"}},
 }
@@ -912,8 +915,8 @@ class World:
                 self.owner.make("/v1/pools", {"name": name})
             if place == "there" and how == "spare_node":
                 self.owner.make("/v1/nodes", {"name": name, "pool": name, "gpu": "h100"})
-        elif how in ("pool", "node"):
-            name = {"pool": "main", "node": "n00"}[how] if place == "there" else "nowhere"
+        elif how in ("pool", "node", "type"):
+            name = {"pool": "main", "node": "n00", "type": "h100"}[how] if place == "there" else "nowhere"
         elif how == "new_prices":
             body = {"prices": self.fresh("prices"), "gpu": {"*": {"reserved": 1, "burst": 2}}}
         elif how == "bill":
