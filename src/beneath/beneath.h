@@ -30,6 +30,16 @@ int st_beneath_root(const char *dir, int *ret_fd, st_err *err);
 /* Makes a folder in a root, for the account's group and for who calls; -ST_EEXIST where it is. ST_ESTATE: the file system
  * has no access lists. */
 int st_beneath_make(int root, const char *name, int64_t gid, st_err *err);
+/* An access list that lets the owner and two friends do everything, and nobody else anything (acl.c). */
+#define ST_ACL_BYTES (4 + 6 * 8)
+typedef struct st_acl_friend {
+    bool group; /* or a user */
+    uint32_t id;
+} st_acl_friend;
+void st_acl_write(const st_acl_friend friends[2], unsigned char ret[ST_ACL_BYTES]);
+/* The attributes it is kept in: of the thing itself; and, of a folder, of what is made in it. */
+extern const char *const st_acl_names[2];
+
 /* Gives what was made elsewhere to the account's group. */
 int st_beneath_share(int fd, bool folder, int64_t gid, st_err *err);
 

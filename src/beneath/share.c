@@ -1,8 +1,6 @@
 /*
- * Access lists that let the group of an account and the user of stintd do everything in a folder, and in what is made in it
- * later by either. As the kernel takes them (linux/posix_acl_xattr.h): a version, then entries in order of their kind.
+ * Folders that the group of an account and the user of stintd may do everything in, and in what is made in them later by either.
  */
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -11,42 +9,15 @@
 
 #include "beneath/beneath.h"
 
-#define VERSION   2
-#define USER_OBJ  0x01
-#define USER      0x02
-#define GROUP_OBJ 0x04
-#define GROUP     0x08
-#define MASK      0x10
-#define OTHER     0x20
-#define NOBODY    UINT32_MAX
-#define ALL       7
-
-typedef struct entry {
-    uint16_t kind, may;
-    uint32_t id;
-} entry;
-
-typedef struct list {
-    uint32_t version;
-    entry row[6];
-} list;
-
-static entry row(uint16_t kind, uint16_t may, uint32_t id)
-{
-    return (entry){htole16(kind), htole16(may), htole32(id)};
-}
-
 int st_beneath_share(int fd, bool folder, int64_t gid, st_err *err)
 {
-    static const char *const names[] = {"system.posix_acl_access", "system.posix_acl_default"};
-    const list l = {.version = htole32(VERSION),
-                    .row = {row(USER_OBJ, ALL, NOBODY), row(USER, ALL, (uint32_t)geteuid()),
-                            row(GROUP_OBJ, 0, NOBODY), row(GROUP, ALL, (uint32_t)gid),
-                            row(MASK, ALL, NOBODY), row(OTHER, 0, NOBODY)}};
+    const st_acl_friend friends[] = {{.id = (uint32_t)geteuid()},
+                                     {.group = true, .id = (uint32_t)gid}};
+    unsigned char l[ST_ACL_BYTES];
 
-    _Static_assert(sizeof l == 4 + 6 * 8, "the kernel's layout has no holes");
+    st_acl_write(friends, l);
     for (int i = 0; i < (folder ? 2 : 1); i++)
-        if (fsetxattr(fd, names[i], &l, sizeof l, 0) != 0)
+        if (fsetxattr(fd, st_acl_names[i], l, sizeof l, 0) != 0)
             return st_fail(err, ST_ESTATE,
                            "no access list can be set (%s); volumes need a file system with POSIX "
                            "access lists (ext4, XFS, tmpfs, Lustre)",

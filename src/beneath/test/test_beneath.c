@@ -6,6 +6,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/strbuf.h"
 #include "base/testing.h"
 #include "beneath/beneath.h"
 
@@ -185,6 +186,30 @@ static void shared(void **state)
     close(fd);
 }
 
+/* Whoever the two are, in whatever order: the kernel takes only lists that are in its own. */
+static void friends(void **state)
+{
+    static const st_acl_friend pairs[][2] = {{{false, 70000}, {false, 5}},
+                                             {{false, 5}, {false, 70000}},
+                                             {{true, 70000}, {true, 5}},
+                                             {{true, 5}, {false, 70000}},
+                                             {{false, 9}, {true, 9}}};
+    const box *b = *state;
+
+    put(b->root, "mine", "x");
+    for (size_t i = 0; i < ST_ARRAY_LEN(pairs); i++) {
+        unsigned char list[ST_ACL_BYTES], again[ST_ACL_BYTES];
+        ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+
+        st_strbuf_addf(&path, "%s/mine", b->dir);
+        st_acl_write(pairs[i], list);
+        if (setxattr(path.s, st_acl_names[0], list, sizeof list, 0) != 0 && errno == EOPNOTSUPP)
+            skip();
+        assert_int_equal(getxattr(path.s, st_acl_names[0], again, sizeof again), sizeof again);
+        assert_memory_equal(list, again, sizeof again);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +218,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(lists, set_up, tear_down),
         cmocka_unit_test_setup_teardown(deep, set_up, tear_down),
         cmocka_unit_test_setup_teardown(shared, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(friends, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
