@@ -262,6 +262,7 @@ static void log_event(st_hub *hub, const st_notice *n, const char *text)
                                .job = n->job,
                                .at_ms = n->at_ms,
                                .serial = st_directory_serial(hub->api->dir, n->account),
+                               .org = st_directory_org(hub->api->dir, n->account),
                                .admins = n->anomaly != NULL,
                                .kind = n->kind,
                                .account = n->account,

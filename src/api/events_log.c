@@ -28,6 +28,13 @@
 #define NAME_DIGIT  12
 #define SEGMENT_MAX ((INT64_C(1) << OFFSET) - 1) /* a line may stand over the end */
 
+#define DAY_MS (INT64_C(86400) * 1000)
+
+/* What an organisation may still add. */
+typedef struct purse {
+    int64_t left, at_ms; /* at_ms 0: it has added nothing yet */
+} purse;
+
 struct st_events_log {
     char *dir;
     int64_t keep_ms, run;
@@ -36,6 +43,7 @@ struct st_events_log {
     int64_t number, bytes; /* of the segment that is written to */
     bool broken;           /* the last line may be cut off */
     st_strbuf line;
+    ST_VEC(purse) purses; /* by org */
 };
 
 st_events_log *st_events_log_new(const char *dir, int64_t keep_ms, int64_t run)
@@ -56,6 +64,7 @@ void st_events_log_free(st_events_log *log)
     if (log->fd >= 0)
         close(log->fd);
     st_strbuf_done(&log->line);
+    st_vec_free(&log->purses);
     free(log->dir);
     free(log);
 }
@@ -166,11 +175,32 @@ static bool ready(st_events_log *log, int64_t now_ms)
     return true;
 }
 
+static bool may_add(st_events_log *log, const st_logged_event *e)
+{
+    int64_t bytes = (int64_t)strlen(e->text), since, more;
+    purse *p;
+
+    if (e->org <= 0)
+        return true;
+    while (log->purses.n <= (size_t)e->org)
+        st_vec_push(&log->purses, ((purse){.left = ST_EVENTS_BURST}));
+    p = &log->purses.v[e->org];
+    since = p->at_ms > 0 ? ST_MIN(ST_MAX(e->at_ms - p->at_ms, 0), DAY_MS) : 0;
+    more = since * (ST_EVENTS_BURST / 1024) / (DAY_MS / 1024);
+    p->left = ST_MIN(p->left + more, ST_EVENTS_BURST);
+    if (more > 0 || p->at_ms == 0) /* less than a byte's time is kept for the next one */
+        p->at_ms = e->at_ms;
+    if (p->left < bytes)
+        return false;
+    p->left -= bytes;
+    return true;
+}
+
 void st_events_log_add(st_events_log *log, const st_logged_event *e)
 {
     ssize_t n;
 
-    if (!ready(log, e->at_ms))
+    if (!may_add(log, e) || !ready(log, e->at_ms))
         return;
     st_strbuf_clear(&log->line);
     if (log->broken && log->bytes > 0)

@@ -2,8 +2,8 @@
  * Events of the past, in files beside the store: what streams told, for those who ask later, also after a start of stintd.
  *
  * A folder has segments of a few MiB, one line an event, called by their numbers. The newest is written to, the oldest are removed when
- * they are older than is asked or all together have more than ST_EVENTS_BYTES. So a busy tenant shortens how far back everybody sees,
- * and never fills the disk.
+ * they are older than is asked or all together have more than ST_EVENTS_BYTES. An organisation adds ST_EVENTS_BURST bytes at once and as
+ * many a day: what is more is not kept, so that no tenant pushes out what others look for.
  *
  * Invariants:
  *  1 One thread adds (the control loop's); any thread reads, from descriptors of its own. Who adds never waits for who reads.
@@ -23,6 +23,7 @@
 #define ST_EVENTS_SEGMENT (INT64_C(4) << 20)
 #define ST_EVENTS_BYTES   (INT64_C(256) << 20)
 #define ST_EVENTS_SCAN    (INT64_C(16) << 20)
+#define ST_EVENTS_BURST   (INT64_C(32) << 20) /* of an organisation, and a day */
 
 typedef struct st_events_log st_events_log;
 
@@ -32,6 +33,7 @@ typedef struct st_logged_event {
     int64_t run; /* which start of stintd numbered it */
     int64_t at_ms;
     int64_t serial; /* of the account, whoever has the name now */
+    int32_t org;    /* who pays for it; 0: the cluster, without limit. Not told */
     bool admins;    /* for nobody else */
     const char *kind, *account, *node, *text;
 } st_logged_event;

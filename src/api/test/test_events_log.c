@@ -170,6 +170,64 @@ static void cut_off(void **state)
     assert_int_equal(p.next, 0);
 }
 
+static void add_for(world *w, int32_t org, int64_t at_ms, int n)
+{
+    for (int i = 0; i < n; i++)
+        st_events_log_add(w->log, &(st_logged_event){.seq = 1,
+                                                     .at_ms = at_ms,
+                                                     .org = org,
+                                                     .kind = "start",
+                                                     .account = org == 1 ? "hog" : "other",
+                                                     .text = w->text});
+}
+
+typedef struct tally {
+    int hog, other;
+} tally;
+
+static int tell(void *ctx, const st_logged_event *e, int64_t position)
+{
+    tally *t = ctx;
+
+    (void)position;
+    *(strcmp(e->account, "hog") == 0 ? &t->hog : &t->other) += 1;
+    return 0;
+}
+
+static tally count_all(const world *w)
+{
+    tally t = {0};
+    int64_t position = 0;
+    st_err err;
+
+    do
+        assert_int_equal(st_events_log_read(w->log, 0, &position, tell, &t, &err), 0);
+    while (position != 0);
+    return t;
+}
+
+/* One that makes events without end costs others none of theirs. */
+static void nobody_pushes_others_out(void **state)
+{
+    const int most = ST_EVENTS_BURST / LONG;
+    const int64_t day = INT64_C(86400) * 1000;
+    world *w = *state;
+    tally t;
+
+    add_for(w, 2, 1000, 3);
+    for (int i = 0; i < 10; i++) {
+        add_for(w, 1, 1000 + i, most / 2);
+        add_for(w, 2, 1000 + i, 1);
+    }
+    t = count_all(w);
+    assert_in_range(t.hog, most - 2, most);
+    assert_int_equal(t.other, 13);
+    add_for(w, 1, 2000 + day / 2, most);
+    t = count_all(w);
+    assert_in_range(t.hog, most + most / 2 - 4, most + most / 2 + 4);
+    assert_int_equal(t.other, 13);
+}
+
 static void no_position(void **state)
 {
     world *w = *state;
@@ -191,6 +249,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(up_to_a_moment, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_old_goes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(cut_off, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nobody_pushes_others_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_position, set_up, tear_down),
     };
 
