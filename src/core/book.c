@@ -639,8 +639,16 @@ int st_book_check_submit(const st_core *core, const st_job_spec *spec, int32_t a
     if (spec->shape.gpus == 0 || (spec->shape.types && !(spec->shape.types >> b->type & 1)))
         return st_fail(err, ST_EINVAL, "job %s: booking %s has GPUs of another type", spec->name,
                        b->name);
-    if ((int64_t)spec->tasks * spec->shape.gpus > (int64_t)b->tasks * b->gpus &&
-        spec->shape.level == ST_LEVEL_WHOLE)
+    const st_parts parts = {.level = spec->shape.level,
+                            .profile = spec->shape.profile,
+                            .share_m = spec->shape.share_m,
+                            .n = spec->tasks};
+    int64_t needs = (int64_t)spec->tasks * spec->shape.gpus;
+    if (parts.level == ST_LEVEL_TIME) /* as far as the pool crowds its GPUs */
+        needs = 1;
+    else if (parts.level != ST_LEVEL_WHOLE)
+        needs = st_parts_gpus(core->fleet->types.v[b->type].board, &parts);
+    if (needs > (int64_t)b->tasks * b->gpus)
         return st_fail(err, ST_EQUOTA, "job %s: asks for more GPUs than booking %s has", spec->name,
                        b->name);
     return 0;

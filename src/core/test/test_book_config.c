@@ -204,6 +204,9 @@ static void test_slices(void **state)
         ev.u.job.booking = 7;
         step(&w, &ev);
     }
+    ev.u.job.id = 30;
+    ev.u.job.tasks = 29; /* more than the four ever have room for */
+    assert_int_equal(refused(&w, &ev), ST_EQUOTA);
     run_until(&w, 2 * HOUR);
     for (uint64_t id = 1; id <= 28; id++)
         assert_int_equal(job_of(&w, id)->class, ST_CLASS_BOOKED);
@@ -231,6 +234,12 @@ static void test_slices_by_pool(void **state)
     st_parts shares = {.level = ST_LEVEL_MPS, .share_m = 300, .n = 4};
     st_event ev = ask_parts(7, (st_parts){.level = ST_LEVEL_MIG, .profile = ST_MIG_3G, .n = 1}, 1);
     assert_int_equal(refused(&w, &ev), ST_ENOENT);
+    ev = account_event("strange", ST_UNSET);
+    ev.u.account.trust = ST_TRUST_UNTRUSTED;
+    step(&w, &ev);
+    ev = ask_parts(7, shares, 2);
+    ev.u.book.spec.account = "strange";
+    assert_int_equal(refused(&w, &ev), ST_EINVAL);
     ev = ask_parts(7, shares, 2);
     step(&w, &ev);
     pool.u.pool.levels = 1u << ST_LEVEL_WHOLE;
