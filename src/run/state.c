@@ -229,7 +229,9 @@ bool st_state_locked(const char *dir)
     /* Not for writing: who watches the folder is told when a writer closes it, which is the supervisor. */
     ST_CLEANUP(st_os_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-    return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    /* Only a lock that could be had says that nobody has it. A machine out of descriptors or memory says nothing, and
+     * a healthy task would be ended for that. */
+    return fd < 0 ? errno != ENOENT && errno != ENOTDIR : flock(fd, LOCK_SH | LOCK_NB) != 0;
 }
 
 /* A moment by the boot clock: as written down, if it was in this boot; otherwise from what it was for
