@@ -42,7 +42,11 @@ for fault in 'xid 79' lost; do
     ran=$((ran + 1))
     wait_for stay $n "$there" || fail "$fault: it did not come back on $there: $("$stint" show "$job")"
     said "$here" "event=killed .*$job .*did not stop"
-    try 0 'failed' node list
+    if [ "$fault" = lost ]; then # it alone is out: what asks for a reboot takes its node
+        try 0 'GPUs out .*2 failed' node show "$here"
+    else
+        try 0 'failed' node list
+    fi
     echo "$here 2 heal" >>"$tmp/faults"
     node_becomes "$here" ready
 done

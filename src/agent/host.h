@@ -158,6 +158,12 @@ typedef struct st_image_want {
     char reason[200];
 } st_image_want;
 
+/* Why a GPU cannot be used, and what that is without words. */
+typedef struct st_sick_gpu {
+    char reason[120];
+    st_finding found;
+} st_sick_gpu;
+
 typedef struct st_host {
     st_process *process;
     char name[ST_HOST_NAME_MAX], machine[80], dir[PATH_MAX]; /* fixed once it is open */
@@ -189,6 +195,8 @@ typedef struct st_host {
     bool fenced;             /* tasks were killed because the lease had ended */
     char ill[160];           /* why the node cannot be used; "": it can */
     st_finding found;        /* what that is, without words */
+    uint16_t sick;           /* GPUs that cannot be used, while the node can */
+    st_sick_gpu sick_gpu[ST_DEVS_MAX];
     char stuck[160];    /* why nothing can be written down, and so nothing started; "": it can */
     char hangs[120];    /* what the GPU driver does not come back from; "": it does */
     char full[120];     /* why the disk has no room for another task; "": it has */

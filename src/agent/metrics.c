@@ -104,33 +104,80 @@ static void see_driver(st_host *h)
         snprintf(h->hangs, sizeof h->hangs, ST_GPU_HANGS ": %s", call);
 }
 
-static void judge(st_host *h, int d, bool answers)
+/* What is wrong with a GPU; false: nothing that takes it out of service. */
+static bool judge(const st_host *h, int d, bool answers, st_sick_gpu *ret)
 {
     const st_gpu_sample *s = &h->sample[d];
     st_xid_action action = st_xid_of(&h->process->xids, s->v[ST_GPU_XID]);
 
-    if (h->ill[0] || (!answers && h->hangs[0]))
-        return;
-    h->found = (st_finding){.kind = ST_FAULT_GPU, .gpu = d};
+    if (!answers && h->hangs[0])
+        return false;
+    ret->found = (st_finding){.kind = ST_FAULT_GPU, .gpu = d};
     if (!answers) {
-        snprintf(h->ill, sizeof h->ill, "GPU %d does not answer", d);
+        snprintf(ret->reason, sizeof ret->reason, "GPU %d does not answer", d);
     } else if (st_gpu_has(s, ST_GPU_XID) && st_xid_fatal(action)) {
-        h->found = (st_finding){.kind = ST_FAULT_XID, .gpu = d, .code = s->v[ST_GPU_XID]};
-        snprintf(h->ill, sizeof h->ill, "GPU %d had XID %" PRId64 " and needs %s", d,
+        ret->found = (st_finding){.kind = ST_FAULT_XID, .gpu = d, .code = s->v[ST_GPU_XID]};
+        snprintf(ret->reason, sizeof ret->reason, "GPU %d had XID %" PRId64 " and needs %s", d,
                  s->v[ST_GPU_XID],
                  action == ST_XID_REBOOT    ? "a reboot of its node"
                  : action == ST_XID_INSPECT ? "somebody to look at it"
                                             : "a reset");
     } else if (st_gpu_has(s, ST_GPU_RECOVERY) && s->v[ST_GPU_RECOVERY] > 0) {
-        h->found = (st_finding){.kind = ST_FAULT_RECOVERY, .gpu = d, .code = s->v[ST_GPU_RECOVERY]};
-        snprintf(h->ill, sizeof h->ill, "GPU %d asks for recovery action %" PRId64, d,
+        ret->found =
+            (st_finding){.kind = ST_FAULT_RECOVERY, .gpu = d, .code = s->v[ST_GPU_RECOVERY]};
+        snprintf(ret->reason, sizeof ret->reason, "GPU %d asks for recovery action %" PRId64, d,
                  s->v[ST_GPU_RECOVERY]);
+    } else {
+        return false;
     }
+    return true;
+}
+
+/* Whether the others can go on without it: not where its node must be rebooted at once. */
+static bool stands_alone(const st_host *h, const st_sick_gpu *g)
+{
+    const st_finding *f = &g->found;
+
+    if (f->kind == ST_FAULT_XID)
+        return st_xid_of(&h->process->xids, f->code) == ST_XID_RESET;
+    return f->kind == ST_FAULT_GPU || st_remedy_of(f) == ST_REMEDY_RESET;
+}
+
+/* GPUs are out alone while most of them are well; else the node is. */
+static void judge_gpus(st_host *h, uint16_t sick, const st_sick_gpu found[ST_DEVS_MAX])
+{
+    bool alone;
+
+    pthread_mutex_lock(&h->mail.lock);
+    alone = h->mail.gpus_alone && 2 * __builtin_popcount(sick) <= h->inv.n;
+    pthread_mutex_unlock(&h->mail.lock);
+    for (unsigned devs = sick; devs; devs &= devs - 1)
+        alone &= stands_alone(h, &found[__builtin_ctz(devs)]);
+    if (sick && !alone) {
+        const st_sick_gpu *first = &found[__builtin_ctz(sick)];
+
+        h->found = first->found;
+        snprintf(h->ill, sizeof h->ill, "%s", first->reason);
+        sick = 0;
+    }
+    for (int d = 0; d < h->inv.n; d++) {
+        bool is = sick >> d & 1, was = h->sick >> d & 1;
+
+        if (is != was)
+            st_say(h, "gpu-health", "gpu=%d state=%s reason=\"%s\"", d, is ? "failed" : "ok",
+                   is ? found[d].reason : "");
+        h->changed |= is != was;
+        if (is)
+            h->sick_gpu[d] = found[d];
+    }
+    h->sick = sick;
 }
 
 void st_host_sample(st_host *h, int64_t now_ms)
 {
     st_gpu_sample before[ST_DEVS_MAX];
+    st_sick_gpu found[ST_DEVS_MAX];
+    uint16_t sick = 0;
     char was[sizeof h->ill];
     st_gpu_event event;
     st_err err;
@@ -155,8 +202,9 @@ void st_host_sample(st_host *h, int64_t now_ms)
             h->sample[d] = s;
         else
             see_driver(h);
-        judge(h, d, r == 0);
+        sick |= (uint16_t)(judge(h, d, r == 0, &found[d]) << d);
     }
+    judge_gpus(h, sick, found);
     see_driver(h);
     st_slices_sample(h->gpu, h->journal.tasks.v, h->journal.tasks.n, now_ms, &h->slices);
     for (size_t i = 0; i < h->journal.tasks.n && !h->ill[0]; i++) {

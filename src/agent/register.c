@@ -352,11 +352,10 @@ void st_host_registered(st_host *h, const st_answer *a)
     h->talk.registered = true;
     h->talk.registered_ms = st_boot_ms();
     h->talk.sent_no = 0; /* all there is, at once */
-    if (chunk > 0) {
-        pthread_mutex_lock(&h->mail.lock);
-        h->mail.chunk = ST_MIN(chunk, 262144);
-        pthread_mutex_unlock(&h->mail.lock);
-    }
+    pthread_mutex_lock(&h->mail.lock);
+    h->mail.gpus_alone = json_is_true(json_object_get(root, "gpus_alone"));
+    h->mail.chunk = chunk > 0 ? ST_MIN(chunk, 262144) : h->mail.chunk;
+    pthread_mutex_unlock(&h->mail.lock);
     st_retry_ok(&h->talk.main_at);
     st_retry_ok(&h->talk.poll_at);
     st_say(h, "registered", "pool=%s gpus=%d exec=%s",

@@ -121,6 +121,25 @@ static void task_json(const st_host *h, const st_task *t, bool log_down, st_strb
     st_strbuf_addc(out, '}');
 }
 
+static void sick_json(const st_host *h, st_strbuf *out)
+{
+    const char *sep = "";
+
+    if (!h->sick)
+        return;
+    st_strbuf_add(out, ",\"sick_gpus\":[");
+    for (unsigned devs = h->sick; devs; devs &= devs - 1) {
+        const st_sick_gpu *g = &h->sick_gpu[__builtin_ctz(devs)];
+
+        st_strbuf_addf(out, "%s{\"gpu\":%d,\"kind\":\"%s\",\"code\":%" PRId64 ",\"reason\":", sep,
+                       g->found.gpu, st_fault_name(g->found.kind), g->found.code);
+        st_quote_json(out, g->reason);
+        st_strbuf_addc(out, '}');
+        sep = ",";
+    }
+    st_strbuf_addc(out, ']');
+}
+
 static void report_json(st_host *h, uint64_t no, bool log_down, st_strbuf *out)
 {
     const char *sep = "";
@@ -144,6 +163,7 @@ static void report_json(st_host *h, uint64_t no, bool log_down, st_strbuf *out)
     st_host_images_json(h, out);
     st_strbuf_add(out, ",\"gpus\":");
     st_host_gpus_json(h, out);
+    sick_json(h, out);
     if (h->test_no > 0 && !h->test_told) {
         h->test_telling = h->test_telling ? h->test_telling : no;
         st_strbuf_addf(out, ",\"test\":%s", st_strbuf_str(&h->test_text));

@@ -50,6 +50,8 @@ static void measure(st_host *h, int64_t now, st_gpu_inventory *inv, st_diag_gpu 
 
 typedef struct writer {
     st_strbuf rows;
+    uint16_t without; /* GPUs that are not in it */
+    int failed;
     char why[ST_DIAG_TEXT]; /* the first that failed */
     st_finding found;
 } writer;
@@ -57,6 +59,10 @@ typedef struct writer {
 static void write_row(void *ctx, const st_diag_row *row)
 {
     writer *w = ctx;
+
+    if (row->gpu >= 0 && (w->without >> row->gpu & 1))
+        return; /* it is out of service already, and said so */
+    w->failed += row->verdict == ST_VERDICT_FAIL;
 
     st_strbuf_addf(&w->rows, "%s{\"check\":\"%s\"", w->rows.n > 0 ? "," : "",
                    st_diag_name(row->diag));
@@ -141,14 +147,16 @@ static void make(st_host *h, int64_t now, const json_t *said)
     st_diag_limits limits;
     const char *with = json_string_value(json_object_get(said, "with"));
     const st_test_level asked = st_trial_asked(&h->trial, &limits);
-    writer w = {0};
+    writer w = {.without = h->sick};
+    const char *sep = "";
     int failed;
 
     measure(h, now, &inv, gpu, &facts);
     facts.level = said || h->inv.n == 0 ? asked : ST_TEST_QUICK;
     if (said)
         add_measured(h, said, gpu, &facts);
-    failed = st_diag_judge(&facts, &limits, &h->process->xids, write_row, &w);
+    st_diag_judge(&facts, &limits, &h->process->xids, write_row, &w);
+    failed = w.failed;
     begin_text(h, facts.level, said ? h->trial.began_ms : now, failed == 0, w.why);
     if (failed)
         st_finding_json(&w.found, &h->test_text);
@@ -156,7 +164,10 @@ static void make(st_host *h, int64_t now, const json_t *said)
         st_strbuf_add(&h->test_text, ",\"with\":");
         st_quote_json(&h->test_text, with);
     }
-    st_strbuf_addf(&h->test_text, ",\"results\":[%s]}", st_strbuf_str(&w.rows));
+    st_strbuf_add(&h->test_text, ",\"without\":[");
+    for (unsigned devs = w.without; devs; devs &= devs - 1, sep = ",")
+        st_strbuf_addf(&h->test_text, "%s%d", sep, __builtin_ctz(devs));
+    st_strbuf_addf(&h->test_text, "],\"results\":[%s]}", st_strbuf_str(&w.rows));
     st_say(h, "tested", "test=%" PRId64 " level=%s passed=%s failed=%d reason=\"%s\"",
            h->test_wanted, st_test_level_name(facts.level), failed ? "false" : "true", failed,
            w.why);

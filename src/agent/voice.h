@@ -74,6 +74,7 @@ typedef struct st_mail {
     bool keep;
     int64_t skew_ms; /* stintd's clock less the boot clock */
     int64_t chunk;   /* of a log, at most */
+    bool gpus_alone; /* stintd can take single GPUs out of service */
     bool log_down;   /* logs cannot be brought now */
     st_piece_state piece_state;
     long piece_status;

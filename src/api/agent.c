@@ -37,6 +37,7 @@ void st_api_agent_terms(const st_agent_answer *a, st_strbuf *out)
     st_out_int(out, "lease_ms", a->lease_ms);
     st_out_text(out, "at_lease_end", a->keep ? "keep" : "kill");
     st_out_raw(out, "tunnels", "true");
+    st_out_raw(out, "gpus_alone", "true");
 }
 
 /* An agent that has proved who it is speaks about its own node, and about this request; false: answered. */
@@ -283,6 +284,41 @@ static st_finding read_finding(const json_t *map)
                         .code = code >= 0 && code <= CODE_MAX ? code : 0};
 }
 
+/* GPUs that cannot be used on a node that can. What is no GPU is passed over. */
+static void read_sick(const json_t *list, st_agent_status *status)
+{
+    const json_t *row;
+    size_t i;
+
+    json_array_foreach(list, i, row)
+    {
+        st_finding found = read_finding(row);
+
+        if (found.gpu < 0)
+            continue;
+        if (st_fault_weighs(found.kind) == ST_FAULT_NOTED)
+            found.kind = ST_FAULT_OTHER;
+        status->sick_gpus |= (uint16_t)(1u << found.gpu);
+        status->gpus[found.gpu] =
+            (st_agent_gpu){found, json_string_value(json_object_get(row, "reason"))};
+    }
+}
+
+static uint16_t read_devices(const json_t *list)
+{
+    uint16_t devs = 0;
+    const json_t *row;
+    size_t i;
+
+    json_array_foreach(list, i, row)
+    {
+        int64_t d = json_is_integer(row) ? json_integer_value(row) : -1;
+
+        devs |= (uint16_t)(d >= 0 && d < ST_DEVS_MAX ? 1u << d : 0);
+    }
+    return devs;
+}
+
 /* Results are kept as they came, so they are held to a length. */
 static int read_test(const json_t *map, st_agent_status *status, char **ret_doc, st_err *err)
 {
@@ -298,6 +334,7 @@ static int read_test(const json_t *map, st_agent_status *status, char **ret_doc,
     status->test.passed = json_is_true(json_object_get(map, "passed"));
     status->test.reason = json_string_value(json_object_get(map, "reason"));
     status->test.doc = *ret_doc;
+    status->test.without = read_devices(json_object_get(map, "without"));
     status->test.finding = (st_finding){.kind = ST_FAULT_TEST, .gpu = -1};
     if (json_is_object(json_object_get(map, "fault")))
         status->test.finding = read_finding(json_object_get(map, "fault"));
@@ -358,6 +395,7 @@ static int take_status(const st_api *api, const st_caller *caller, const json_t 
     if (!json_is_object(root) || !json_is_array(tasks))
         return st_fail(err, ST_EINVAL,
                        "a status is an object with a list of all tasks that are on the node");
+    read_sick(json_object_get(root, "sick_gpus"), &status);
     r = read_test(json_object_get(root, "test"), &status, &results, err);
     if (r == 0)
         r = read_images(json_object_get(root, "images"), images, &status, err);

@@ -27,6 +27,9 @@ static void devices_of(const st_core *core, const st_node *n, int32_t root, st_s
     char idle = st_node_away(n) ? FAILED : st_node_closed(n->state) ? DRAINING : NOTHING;
 
     memset(text, idle, sizeof text);
+    for (int d = 0; n->out && idle == NOTHING && d < n->ndevs; d++)
+        if (n->out >> d & 1)
+            text[d] = st_gpu_away(n, d) ? FAILED : DRAINING;
     for (size_t i = 0; i < n->residents.n; i++) {
         const st_job *job = n->residents.v[i].job;
         uint16_t devs;
@@ -36,8 +39,9 @@ static void devices_of(const st_core *core, const st_node *n, int32_t root, st_s
         devs = job->grants[n->residents.v[i].task].devs;
         for (int d = 0; d < n->ndevs; d++)
             if (devs >> d & 1)
-                text[d] = st_node_closed(n->state) ? (char)toupper(letters[job->shape.level])
-                                                   : letters[job->shape.level];
+                text[d] = st_node_closed(n->state) || (n->out >> d & 1)
+                              ? (char)toupper(letters[job->shape.level])
+                              : letters[job->shape.level];
     }
     st_strbuf_addn(out, text, (size_t)n->ndevs);
 }

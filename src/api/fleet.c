@@ -146,8 +146,11 @@ static void node_json(const st_question *q, const st_core *core, const st_node *
     st_out_milli(out, "cpu", n->cpu_m);
     st_out_int(out, "ram_mib", n->ram_mib);
     st_out_text(out, "state", st_node_state_name(n->state));
-    if (n->state != ST_NODE_READY)
+    if (n->state != ST_NODE_READY) {
         fault_json(q, n, out);
+        st_out_text(out, "next", st_api_node_next(n));
+    }
+    st_api_node_gpus(q, n, out);
     if (n->state == ST_NODE_DRAINING && n->drain_ms > 0) {
         st_out_time(out, "drain_by", n->drain_ms);
         st_out_text(out, "drain_then", st_drain_name(n->drain_then));
@@ -428,7 +431,7 @@ static int run_state(st_tx *tx, st_cmd *cmd, st_err *err)
 
 typedef struct state_fields {
     const char *by, *zone, *reason;
-    int state, then;
+    int state, then, gpu;
     int64_t within_ms;
 } state_fields;
 
@@ -451,6 +454,7 @@ static const st_field state_rows[] = {
     {.key = "zone", .kind = ST_F_LINE, .offset = OF(zone)},
     {.key = "within", .kind = ST_F_DURATION, .offset = OF(within_ms)},
     {.key = "then", .kind = ST_F_WORD, .offset = OF(then), .words = then_words},
+    {.key = "gpu", .kind = ST_F_INT, .offset = OF(gpu), .lo = 0, .hi = ST_DEVS_MAX - 1},
     {0},
 };
 #undef OF
@@ -467,6 +471,10 @@ static int read_deadline(fleet_change *c, const state_fields *f, int64_t *ret_ms
         return f->then == (int)ST_UNSET
                    ? 0
                    : st_fail(err, ST_EINVAL, "`then` needs a time: say `by` or `within`");
+    if (f->gpu >= 0)
+        return st_fail(err, ST_EINVAL,
+                       "a GPU alone drains without a time: its job stays until it "
+                       "ends");
     if (f->state != ST_NODE_DRAINING)
         return st_fail(err, ST_EINVAL, "only a node that drains has a time: its state is %s",
                        node_words[f->state]);
@@ -495,6 +503,8 @@ static void write_detail(fleet_change *c, const char *state)
 
     st_strbuf_addc(&c->detail, '{');
     st_out_text(&c->detail, "state", state);
+    if (ev->u.node_state.part > 0)
+        st_out_int(&c->detail, "gpu", ev->u.node_state.part - 1);
     if (ev->u.node_state.by_ms > 0) {
         st_out_time(&c->detail, "by", ev->u.node_state.by_ms);
         st_out_text(&c->detail, "then", st_drain_name(ev->u.node_state.then));
@@ -505,7 +515,7 @@ static void write_detail(fleet_change *c, const char *state)
 
 void st_api_node_patch(st_call *call, void *ctx)
 {
-    state_fields f = {.zone = "UTC", .within_ms = ST_UNSET, .then = (int)ST_UNSET};
+    state_fields f = {.zone = "UTC", .within_ms = ST_UNSET, .then = (int)ST_UNSET, .gpu = -1};
     fleet_change *c = change_new(call, ctx, "node.state", 200);
     st_err err = {0};
     int r = st_call_doc(call, &c->doc, &err);
@@ -518,6 +528,7 @@ void st_api_node_patch(st_call *call, void *ctx)
     c->ev.reason = f.reason;
     c->state = node_states[f.state];
     c->ev.event.kind = ST_EV_NODE_STATE;
+    c->ev.event.u.node_state.part = f.gpu + 1;
     if (r == 0)
         r = read_deadline(c, &f, &c->ev.event.u.node_state.by_ms, &err);
     if (c->ev.event.u.node_state.by_ms > 0)

@@ -59,7 +59,7 @@ static void pool_json(const st_core *core, size_t p, st_strbuf *out)
             continue;
         nodes++;
         gpus += n->ndevs;
-        ready += n->state == ST_NODE_READY ? n->ndevs : 0;
+        ready += n->state == ST_NODE_READY ? n->ndevs - __builtin_popcount(n->out) : 0;
     }
     st_strbuf_addc(out, '{');
     st_out_text(out, "name", pool->name);

@@ -84,7 +84,9 @@ const st_schema st_schemas_fleet[] = {
                    "when its jobs must be off it\"}, \"zone\": {\"type\": \"string\", "
                    "\"description\": \"time zone of by (default: UTC)\"}, \"within\": {\"type\": "
                    "\"string\", \"description\": \"instead of by: 2h\"}, \"then\": {\"type\": "
-                   "\"string\", \"enum\": [\"wait\", \"requeue\", \"pause\"]}}, \"required\": "
+                   "\"string\", \"enum\": [\"wait\", \"requeue\", \"pause\"]}, \"gpu\": "
+                   "{\"type\": \"integer\", \"description\": \"of ready, draining, failed and "
+                   "retired: this GPU alone\"}}, \"required\": "
                    "[\"state\"], \"additionalProperties\": false}"},
     {"Node", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
              "\"pool\": {\"type\": \"string\"}, \"type\": {\"type\": [\"string\", "
@@ -107,6 +109,13 @@ const st_schema st_schemas_fleet[] = {
              "\"object\", \"properties\": {\"flag\": {\"type\": \"string\"}, \"reason\": "
              "{\"type\": \"string\"}, \"since\": {\"type\": \"string\"}, \"last\": "
              "{\"type\": \"string\"}}}}, "
+             "\"next\": {\"type\": \"string\"}, \"gpus_out\": {\"type\": \"array\", "
+             "\"items\": {\"type\": \"object\", \"properties\": {\"gpu\": {\"type\": "
+             "\"integer\"}, \"state\": {\"type\": \"string\"}, \"fault\": {\"type\": "
+             "\"string\"}, \"cause\": {\"type\": \"string\"}, \"reason\": {\"type\": "
+             "\"string\"}, \"by\": {\"type\": \"string\"}, \"since\": {\"type\": \"string\", "
+             "\"format\": \"date-time\"}, \"next\": {\"type\": \"string\"}}, \"required\": "
+             "[\"gpu\", \"state\", \"next\"]}}, "
              "\"jobs\": {\"type\": \"array\", \"items\": {\"type\": "
              "\"string\"}}}, \"required\": [\"name\", \"pool\", \"state\"]}"},
     {"NodeTests",
@@ -134,11 +143,29 @@ const st_schema st_schemas_fleet[] = {
     {"TestLimitsChange",
      "{\"type\": \"object\", \"properties\": {}, \"additionalProperties\": {\"type\": "
      "[\"integer\", \"null\"]}, \"description\": \"limits by name; null: as it was\"}"},
+    {"FleetHealth",
+     "{\"type\": \"object\", \"properties\": {\"from\": {\"type\": \"string\", \"format\": "
+     "\"date-time\", \"description\": \"the oldest incident that is kept; none: there was "
+     "none\"}, \"parts\": {\"type\": \"array\", \"items\": {\"type\": \"object\", "
+     "\"properties\": {\"pool\": {\"type\": \"string\"}, \"type\": {\"type\": [\"string\", "
+     "\"null\"]}, \"nodes\": {\"type\": \"integer\"}, \"nodes_out\": {\"type\": "
+     "\"integer\"}, \"gpus\": {\"type\": \"integer\"}, \"gpus_ready\": {\"type\": "
+     "\"integer\"}, \"gpus_out\": {\"type\": \"integer\"}, \"spare_nodes\": {\"type\": "
+     "\"integer\", \"description\": \"ready, and nobody has or booked anything there\"}, "
+     "\"failures\": {\"type\": \"integer\", \"description\": \"of hardware, since from\"}, "
+     "\"node_hours_between_failures\": {\"type\": \"number\"}, \"out_for\": {\"type\": "
+     "\"object\", \"properties\": {}, \"additionalProperties\": {\"type\": "
+     "\"integer\"}, \"description\": \"nodes by cause, now\"}}}}, \"causes\": {\"type\": "
+     "\"array\", \"items\": {\"type\": \"object\", \"properties\": {\"cause\": {\"type\": "
+     "\"string\"}, \"incidents\": {\"type\": \"integer\"}, \"nodes\": {\"type\": "
+     "\"integer\"}, \"node_hours_out\": {\"type\": \"number\"}, \"seconds_to_return\": "
+     "{\"type\": \"number\"}}}}}, \"required\": [\"parts\", \"causes\"]}"},
     {"NodeHistory",
      "{\"type\": \"object\", \"properties\": {\"history\": {\"type\": \"array\", \"items\": "
      "{\"type\": \"object\", \"properties\": {\"at\": {\"type\": \"string\", \"format\": "
      "\"date-time\"}, \"state\": {\"type\": \"string\"}, \"by\": {\"type\": \"string\"}, "
-     "\"reason\": {\"type\": \"string\"}}, \"required\": [\"at\", \"state\"]}}}, \"required\": "
+     "\"gpu\": {\"type\": \"integer\"}, \"reason\": {\"type\": \"string\"}}, \"required\": "
+     "[\"at\", \"state\"]}}}, \"required\": "
      "[\"history\"]}"},
     {"NodeRemedies",
      "{\"type\": \"object\", \"properties\": {\"remedies\": {\"type\": \"array\", \"items\": "

@@ -233,6 +233,10 @@ int st_document_accounts_ok(st_api *api, const json_t *said, st_err *err);
 
 /* rules.c: reads rules and sizes from the store. */
 int st_api_rules_load(st_api *api, st_err *err);
+/* node_life.c: what comes next for a node that does not serve; the key `gpus_out`, where it has some. */
+struct st_question;
+const char *st_api_node_next(const st_node *n);
+void st_api_node_gpus(const struct st_question *q, const st_node *n, st_strbuf *out);
 /* agent.c */
 #define ST_AGENT_WAIT_S 60 /* how long a list may be waited for */
 /* Whether there are agents here; false: answered. */
@@ -308,6 +312,7 @@ st_handler st_api_tunnel_make, st_api_tunnels_list, st_api_tunnel_connect, st_ap
 st_handler st_api_prices_list, st_api_prices_publish, st_api_plan_get, st_api_plan_put;
 st_handler st_api_budget_get, st_api_credit_make, st_api_billing, st_api_reconcile;
 st_handler st_api_fleet_cost;
+st_handler st_api_fleet_health;
 st_handler st_api_issuer_get, st_api_issuer_put, st_api_bill_to_get, st_api_bill_to_put,
     st_api_bill_to_remove;
 st_handler st_api_invoices_list, st_api_invoice_get, st_api_invoices_issue, st_api_trial_balance;

@@ -89,6 +89,9 @@
     X(SUSPECT, "a suspicion ends the jobs of a node", 100)                              \
     X(BREAKER, "a storm of one fault takes out every node", 200)                        \
     X(INCIDENT, "an incident is never over", 200)                                       \
+    X(GPU_OUT, "a GPU that is out of service is given to jobs", 35000001)               \
+    X(GPU_TEST, "a GPU that had failed comes back without a test", 35000012)            \
+    X(GPU_STAY, "jobs stay on a GPU that has failed", 35000001)                         \
     X(ON_FAULT, "a job that is to fail with its node waits again", 200)                 \
     X(OVERSTAY, "a forecast counts as much as a limit", 100)                            \
     X(PROFILE, "a node that changed opens when it used to", 40)                         \

@@ -275,7 +275,8 @@ static bool touches_floors(const st_tx *tx)
     if (tx->names || tx->begin)
         return true;
     for (size_t i = 0; i < tx->fx.list.n; i++)
-        if (tx->fx.list.v[i].kind == ST_FX_FLOOR || tx->fx.list.v[i].kind == ST_FX_NODE)
+        if (tx->fx.list.v[i].kind == ST_FX_FLOOR || tx->fx.list.v[i].kind == ST_FX_NODE ||
+            tx->fx.list.v[i].kind == ST_FX_GPU)
             return true;
     return false;
 }

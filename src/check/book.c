@@ -133,6 +133,9 @@ static int check_plan(const st_core *core, const st_booking *b, st_err *err)
         if (node->state != ST_NODE_READY && !b->over)
             return BAD("booking: %" PRIu64 " counts on node %s, which is %s", b->id, node->name,
                        st_node_state_name(node->state));
+        if ((node->out & g->devs) && !b->over)
+            return BAD("booking: %" PRIu64 " counts on GPUs of node %s that are out", b->id,
+                       node->name);
         if (__builtin_popcount(g->devs) != b->gpus || node->type != b->type ||
             (b->pool >= 0 && b->pool != node->pool))
             return BAD("booking: %" PRIu64 " has %d GPUs of type %d on node %s for a task", b->id,

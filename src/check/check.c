@@ -45,6 +45,16 @@ static int check_grant(const st_fleet *fleet, const st_job *job, int t, st_err *
     if (st_node_away(node) && job->state != ST_JOB_STOPPING)
         return BAD("failed node: job %" PRIu64 " (%s) is on node %s, which failed", job->id,
                    st_job_state_name(job->state), node->name);
+    for (int d = 0; d < node->ndevs; d++) {
+        st_node_state alone = g->devs >> d & 1 ? st_gpu_state(node, d) : ST_NODE_READY;
+        if (alone == ST_NODE_FAILED && job->state != ST_JOB_STOPPING)
+            return BAD("failed GPU: job %" PRIu64 " (%s) is on GPU %d of node %s, which is %s",
+                       job->id, st_job_state_name(job->state), d, node->name,
+                       st_node_state_name(alone));
+        if (alone != ST_NODE_READY && job->held)
+            return BAD("hold: job %" PRIu64 " is promised GPU %d of node %s, which is %s", job->id,
+                       d, node->name, st_node_state_name(alone));
+    }
     if (job->held && node->state != ST_NODE_READY)
         return BAD("hold: job %" PRIu64 " is promised node %s, which takes nobody", job->id,
                    node->name);

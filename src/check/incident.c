@@ -44,6 +44,8 @@ static bool taken_out(const st_step *step, int32_t node)
             (e->node_state == ST_NODE_FAILED || e->node_state == ST_NODE_DRAINING ||
              e->node_state == ST_NODE_REPAIR))
             return true;
+        if (e->kind == ST_FX_GPU && e->node == node && e->node_state == ST_NODE_FAILED)
+            return true;
     }
     return false;
 }
@@ -59,13 +61,16 @@ static int64_t most(const st_step *step, int32_t pool)
     return n > p->breaker_nodes ? n : p->breaker_nodes;
 }
 
-static int take(const st_step *step, int32_t id, st_fault kind, st_err *err)
+/* `alone`: one of its GPUs; a node that counts already is not counted from then. */
+static int take(const st_step *step, int32_t id, st_fault kind, bool alone, st_err *err)
 {
     const st_node *node = st_core_fleet(step->core)->nodes.v[id];
     int64_t window_ms = st_core_policy(step->core)->breaker_window_ms, others = 0;
     st_cause cause = st_fault_cause(kind);
     for (size_t i = 0; i < step->watch->taken.n; i++) {
         const st_watch_taken *t = &step->watch->taken.v[i];
+        if (t->node == id && t->cause == cause && alone)
+            return 0;
         if (t->node == id && t->cause == cause)
             st_vec_remove(&step->watch->taken, i--);
         else
@@ -88,13 +93,15 @@ int st_watch_incidents(const st_step *step, st_err *err)
         st_vec_push(&step->watch->served, false);
     for (size_t i = 0; rc == 0 && i < step->nevents; i++) {
         int32_t node = -1;
-        const st_finding *found = finding_of(step->events[i], &node);
-        if (step->events[i]->kind == ST_EV_INCIDENT)
+        const st_event *ev = step->events[i];
+        const st_finding *found = finding_of(ev, &node);
+        bool alone = ev->kind == ST_EV_NODE_STATE && ev->u.node_state.part > 0;
+        if (ev->kind == ST_EV_INCIDENT)
             st_vec_clear(&step->watch->taken);
         if (found && found->kind != ST_FAULT_NONE &&
             st_fault_weighs(found->kind) == ST_FAULT_JUDGED && step->watch->served.v[node] &&
             taken_out(step, node) && !spoken(step, node))
-            rc = take(step, node, found->kind, err);
+            rc = take(step, node, found->kind, alone, err);
     }
     for (size_t n = 0; n < fleet->nodes.n; n++)
         step->watch->served.v[n] = fleet->nodes.v[n]->state == ST_NODE_READY;
@@ -103,8 +110,9 @@ int st_watch_incidents(const st_step *step, st_err *err)
 
 static bool may_be_out(const st_node *node)
 {
-    return node->state != ST_NODE_READY && node->state != ST_NODE_REMOVED &&
-           node->state != ST_NODE_RETIRED;
+    bool gpu = node->out && node->state != ST_NODE_REMOVED;
+    return gpu || (node->state != ST_NODE_READY && node->state != ST_NODE_REMOVED &&
+                   node->state != ST_NODE_RETIRED);
 }
 
 int st_check_incidents(const st_core *core, st_err *err)

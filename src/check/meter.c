@@ -522,15 +522,15 @@ static int look_at_place(st_audit *a, const st_core *core, const st_meter *m, pl
                          const st_node *node, int d, st_err *err)
 {
     int64_t all = node->state == ST_NODE_REMOVED ? 0 : ST_WHOLE_M;
-    int64_t granted = ST_MIN(p->held_m, ST_WHOLE_M), rest = all - granted;
-    int64_t kept = 0;
-    if (node->state == ST_NODE_DRAINING)
-        kept = rest;
-    else if (rest > 0 && !carvable(a, core, p, 1u << d, node->id))
+    int64_t granted = ST_MIN(p->held_m, ST_WHOLE_M), rest = all - granted, kept = 0;
+    st_node_state alone = st_gpu_state(node, d), state = node->state;
+    bool open = state == ST_NODE_READY || state == ST_NODE_DRAINING;
+    state = open && alone != ST_NODE_READY ? alone : state;
+    if (state == ST_NODE_DRAINING || (rest > 0 && !carvable(a, core, p, 1u << d, node->id)))
         kept = rest;
     else if (rest > 0)
         kept = ST_MIN(rest, p->planned_m);
-    bool failed = node->state == ST_NODE_FAILED || node->state >= ST_NODE_SUSPECT;
+    bool failed = state == ST_NODE_FAILED || state >= ST_NODE_SUSPECT;
     p->type = node->type;
     p->gone = node->state == ST_NODE_REMOVED;
     p->unhealthy_m = failed ? rest : 0;

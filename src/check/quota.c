@@ -72,7 +72,10 @@ static void measure(st_tally *tally, const st_job_list *jobs, const uint8_t *out
         cap->cpu_m += (whole ? node->cpu_m : room.nodes[i].cpu_m) - node->fence_cpu_m;
         cap->ram_mib += (whole ? node->ram_mib : room.nodes[i].ram_mib) - node->fence_ram_mib;
         for (int d = 0; d < node->ndevs; d++) {
-            if (room.nodes[i].dev[d].fenced || (!whole && room.nodes[i].dev[d].tasks == 0))
+            st_node_state alone = st_gpu_state(node, d);
+            bool closed = !whole || alone != ST_NODE_READY;
+            bool lost = alone == ST_NODE_FAILED;
+            if ((node->fence >> d & 1) || lost || (closed && room.nodes[i].dev[d].tasks == 0))
                 continue;
             cap->gpu_m += 1000;
             cap->type_m[node->type] += 1000;

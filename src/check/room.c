@@ -116,7 +116,7 @@ static void leave_memory(const st_fleet *fleet, const st_job *job, host_use *hos
 static void fence(const st_node *node, st_room_node *used, host_use *h)
 {
     for (int d = 0; d < node->ndevs; d++)
-        used->dev[d].fenced = node->fence >> d & 1;
+        used->dev[d].fenced = (node->fence | node->out) >> d & 1;
     for (int m = 0; node->fence && m < 2; m++) {
         h->cpu_m[m] += ST_MAX(node->fence_cpu_m - h->in_cpu_m[m], 0);
         h->ram_mib[m] += ST_MAX(node->fence_ram_mib - h->in_ram_mib[m], 0);

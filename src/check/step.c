@@ -47,10 +47,12 @@ static bool lost_a_node(const st_step *step, const st_track *t)
 {
     for (size_t i = 0; i < step->fx->list.n; i++) {
         const st_effect *e = &step->fx->list.v[i];
-        if (e->kind != ST_FX_NODE || e->node_state != ST_NODE_FAILED)
+        bool gpu = e->kind == ST_FX_GPU;
+        if ((e->kind != ST_FX_NODE && !gpu) || e->node_state != ST_NODE_FAILED)
             continue;
         for (int k = 0; t->job.grants && k < t->job.tasks; k++)
-            if (t->job.grants[k].node == e->node)
+            if (t->job.grants[k].node == e->node &&
+                (!gpu || (t->job.grants[k].devs >> e->other & 1)))
                 return true;
     }
     return false;
@@ -122,6 +124,10 @@ static int nodes_ready(const st_step *step, const st_effect *e, st_err *err)
             return BAD("drained: %s for job %" PRIu64 " on node %s, which is %s",
                        st_effect_name(e->kind), e->job, node->name,
                        st_node_state_name(node->state));
+        if (node->out & g->devs)
+            return BAD("GPU: %s for job %" PRIu64 " on GPUs %#x of node %s, of which %#x are out",
+                       st_effect_name(e->kind), e->job, (unsigned)g->devs, node->name,
+                       (unsigned)node->out);
     }
     return 0;
 }
@@ -474,7 +480,7 @@ static int on_effect(const st_step *step, size_t at, st_err *err)
     if (e->kind == ST_FX_DRAIN)
         return st_watch_told_drain(step, e, err);
     if (e->kind == ST_FX_FLOOR || e->kind == ST_FX_NODE || e->kind == ST_FX_BOOKING ||
-        e->kind == ST_FX_INCIDENT)
+        e->kind == ST_FX_INCIDENT || e->kind == ST_FX_GPU)
         return 0;
     st_track *t = st_watch_find(step->watch, e->job);
     if ((t == NULL) != (e->kind == ST_FX_QUEUED))

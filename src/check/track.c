@@ -33,6 +33,7 @@ void st_watch_free(st_watch *watch)
     st_vec_free(&watch->floors);
     st_vec_free(&watch->homes);
     st_vec_free(&watch->unproven);
+    st_vec_free(&watch->gpus_unproven);
     st_vec_free(&watch->drains);
     st_vec_free(&watch->served);
     st_vec_free(&watch->taken);

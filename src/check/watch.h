@@ -72,9 +72,10 @@ struct st_watch {
     ST_VEC(st_track *) tracks; /* live jobs by id */
     st_use capacity;           /* when the last step ended */
     ST_VEC(st_quota) floors;
-    ST_VEC(int32_t) homes;    /* by node: whose home it is */
-    ST_VEC(uint8_t) unproven; /* by node: it needs a test before it takes jobs */
-    ST_VEC(bool) served;      /* by node: it took jobs when the last step ended */
+    ST_VEC(int32_t) homes;          /* by node: whose home it is */
+    ST_VEC(uint8_t) unproven;       /* by node: it needs a test before it takes jobs */
+    ST_VEC(uint16_t) gpus_unproven; /* by node: likewise, GPUs that were out alone */
+    ST_VEC(bool) served;            /* by node: it took jobs when the last step ended */
     ST_VEC(st_watch_taken) taken;
     ST_VEC(st_watch_array) arrays;
     ST_VEC(st_watch_drain) drains; /* by node */

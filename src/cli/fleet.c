@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "cli/admin_doc.h"
+#include "cli/node_facts.h"
 #include "cli/view.h"
 #include "cli/when_flags.h"
 
@@ -19,6 +20,7 @@ typedef struct fleet_flags {
     /* node drain */
     const char *by, *within, *then; /* and zone: a time zone */
     const char *level;              /* node test */
+    const char *one_gpu;
     /* for --watch */
     st_cli *cli;
     st_client *client;
@@ -67,44 +69,6 @@ static const st_view_column node_columns[] = {
     {"CPU", "cpu", ST_VIEW_NUM, NULL},     {"RAM", "ram_mib", ST_VIEW_MIB, NULL},
     {"RACK", "rack", ST_VIEW_TEXT, NULL},  {"BLOCK", "block", ST_VIEW_TEXT, NULL},
     {"JOBS", "jobs", ST_VIEW_WORDS, NULL}, {0},
-};
-/* What is wrong with what the node says, for owners. */
-static void add_flags(const json_t *row, st_strbuf *out)
-{
-    const json_t *flags = json_object_get(row, "flags"), *flag;
-    size_t i;
-
-    json_array_foreach(flags, i, flag)
-        st_strbuf_addf(out, "%s%s since %s: %s", i ? "; " : "", st_view_text(flag, "flag"),
-                       st_view_text(flag, "since"), st_view_text(flag, "reason"));
-    if (out->n == 0)
-        st_strbuf_addc(out, '-');
-}
-
-static const st_view_column node_facts[] = {
-    {"Node", "name", ST_VIEW_TEXT, NULL},
-    {"State", "state", ST_VIEW_TEXT, NULL},
-    {"Pool", "pool", ST_VIEW_TEXT, NULL},
-    {"Type", "type", ST_VIEW_TEXT, NULL},
-    {"GPUs", "gpus", ST_VIEW_NUM, NULL},
-    {"Free", "gpus_free", ST_VIEW_NUM, NULL},
-    {"CPU", "cpu", ST_VIEW_NUM, NULL},
-    {"RAM", "ram_mib", ST_VIEW_MIB, NULL},
-    {"Rack", "rack", ST_VIEW_TEXT, NULL},
-    {"Block", "block", ST_VIEW_TEXT, NULL},
-    {"Zone", "zone", ST_VIEW_TEXT, NULL},
-    {"Labels", "labels", ST_VIEW_WORDS, NULL},
-    {"Your jobs", "jobs", ST_VIEW_WORDS, NULL},
-    {"Empty by", "drain_by", ST_VIEW_TIME, NULL},
-    {"Then", "drain_then", ST_VIEW_TEXT, NULL},
-    {"Reason", "reason", ST_VIEW_TEXT, NULL},
-    {"Since", "since", ST_VIEW_TIME, NULL},
-    {"By", "by", ST_VIEW_TEXT, NULL},
-    {"Passed", "passed", ST_VIEW_TIME, NULL},
-    {"Next test", "test_at", ST_VIEW_TIME, NULL},
-    {"Key", "key", ST_VIEW_TEXT, NULL},
-    {"Flags", NULL, ST_VIEW_FN, add_flags},
-    {0},
 };
 static const st_view_column type_columns[] = {
     {"NAME", "name", ST_VIEW_TEXT, NULL},
@@ -175,10 +139,19 @@ static int show(st_cli *cli, int argc, char **argv, const char *folder,
 
 int st_cli_node_show(st_cli *cli, int argc, char **argv, st_err *err)
 {
-    return show(cli, argc, argv, "nodes", node_facts, err);
+    return show(cli, argc, argv, "nodes", st_cli_node_facts, err);
 }
 
 /* ---- changing ----------------------------------------------------------------------------------- */
+
+static const st_cli_row part_options[] = {
+    {"reason", 0, ST_CLI_STRING, offsetof(fleet_flags, reason), "TEXT",
+     "why, for whoever looks at the node", 0, 0},
+    TEXT_ROW("gpu", one_gpu, "N", "this GPU alone, numbered from 0; the others go on"),
+    {"force", 'f', ST_CLI_FLAG, offsetof(fleet_flags, force), NULL,
+     "although bookings lose their place there", 0, 0},
+    {0},
+};
 
 static const st_cli_row state_options[] = {
     {"reason", 0, ST_CLI_STRING, offsetof(fleet_flags, reason), "TEXT",
@@ -196,10 +169,19 @@ static const st_cli_row drain_options[] = {
     TEXT_ROW("then", then, "requeue|pause|wait",
              "what becomes of those that still run then (default: requeue)"),
     TEXT_ROW("zone", zone, "ZONE", "time zone of --by (default: this machine's)"),
+    TEXT_ROW("gpu", one_gpu, "N", "this GPU alone, numbered from 0; the others go on"),
     {"force", 'f', ST_CLI_FLAG, offsetof(fleet_flags, force), NULL,
      "although bookings lose their place there", 0, 0},
     {0},
 };
+
+/* As JSON has it; what is none is refused by the other side. */
+static const char *number(const char *text)
+{
+    size_t n = strspn(text, "0123456789");
+
+    return n > 0 && n < 3 && text[n] == '\0' ? text : "-1";
+}
 
 static int set_state_by(st_cli *cli, int argc, char **argv, const st_cli_row *options,
                         const char *state, st_err *err)
@@ -217,6 +199,8 @@ static int set_state_by(st_cli *cli, int argc, char **argv, const st_cli_row *op
         st_body_put(&body, "zone", st_when_flags_zone(&(st_when_flags){.zone = f.zone}, zone));
     st_body_put(&body, "within", f.within);
     st_body_put(&body, "then", f.then);
+    if (f.one_gpu)
+        st_body_raw(&body, "gpu", number(f.one_gpu));
     st_body_end(&body);
     for (int i = 1; r == 0 && i <= n; i++) {
         ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
@@ -224,6 +208,8 @@ static int set_state_by(st_cli *cli, int argc, char **argv, const st_cli_row *op
         st_admin_path(&path, "nodes", argv[i]);
         if (f.force)
             st_strbuf_add(&path, "?force=true");
+        if (f.one_gpu)
+            st_strbuf_addf(&said, "GPU %s of ", f.one_gpu);
         st_strbuf_addf(&said, "node %s is %s", argv[i], state);
         r = st_admin_send(cli, client,
                           &(st_request){.method = "PATCH",
@@ -361,12 +347,12 @@ int st_cli_node_drain(st_cli *cli, int argc, char **argv, st_err *err)
 
 int st_cli_node_ready(st_cli *cli, int argc, char **argv, st_err *err)
 {
-    return set_state(cli, argc, argv, "ready", err);
+    return set_state_by(cli, argc, argv, part_options, "ready", err);
 }
 
 int st_cli_node_fail(st_cli *cli, int argc, char **argv, st_err *err)
 {
-    return set_state(cli, argc, argv, "failed", err);
+    return set_state_by(cli, argc, argv, part_options, "failed", err);
 }
 
 static int node_suspect(st_cli *cli, int argc, char **argv, st_err *err)
@@ -381,7 +367,7 @@ static int node_repair(st_cli *cli, int argc, char **argv, st_err *err)
 
 static int node_retire(st_cli *cli, int argc, char **argv, st_err *err)
 {
-    return set_state(cli, argc, argv, "retired", err);
+    return set_state_by(cli, argc, argv, part_options, "retired", err);
 }
 
 static const st_cli_row test_options[] = {
@@ -438,11 +424,9 @@ static const st_view_column test_columns[] = {
     {"FOUND", NULL, ST_VIEW_FN, add_checks}, {0},
 };
 static const st_view_column history_columns[] = {
-    {"AT", "at", ST_VIEW_TIME, NULL},
-    {"STATE", "state", ST_VIEW_TEXT, NULL},
-    {"BY", "by", ST_VIEW_TEXT, NULL},
-    {"REASON", "reason", ST_VIEW_TEXT, NULL},
-    {0},
+    {"AT", "at", ST_VIEW_TIME, NULL},         {"STATE", "state", ST_VIEW_TEXT, NULL},
+    {"GPU", "gpu", ST_VIEW_NUM, NULL},        {"BY", "by", ST_VIEW_TEXT, NULL},
+    {"REASON", "reason", ST_VIEW_TEXT, NULL}, {0},
 };
 
 static const st_view_column remedy_columns[] = {
@@ -542,10 +526,16 @@ const st_cli_verb st_cli_node_verbs[] = {
      .example = "  stint node drain node07 node08\n"
                 "  stint node drain node07 --within 2h --reason 'new fans'\n"
                 "  stint node drain node07 --by \"tomorrow 09:00\" --then pause\n"},
-    {"ready", "Take nodes back into service", "NODE...", .fn = st_cli_node_ready,
-     .example = "  stint node ready node07\n"},
-    {"fail", "Declare nodes failed: their jobs restart elsewhere", "[--reason TEXT] NODE...",
-     .fn = st_cli_node_fail, .example = "  stint node fail node07\n"},
+    {"ready", "Take nodes back into service", "[OPTION...] NODE...", .fn = st_cli_node_ready,
+     .options = part_options,
+     .example = "  stint node ready node07\n"
+                "  stint node ready --gpu 3 node07\n"},
+    {"fail", "Declare nodes failed: their jobs restart elsewhere", "[OPTION...] NODE...",
+     "With --gpu only that GPU is out of service: jobs that have it restart elsewhere, and all\n"
+     "others on the node go on.\n",
+     .fn = st_cli_node_fail, .options = part_options,
+     .example = "  stint node fail node07\n"
+                "  stint node fail --gpu 3 --reason 'ECC errors' node07\n"},
     {"suspect", "Give nodes no new jobs until they have been tested", "[--reason TEXT] NODE...",
      "Jobs on the nodes go on. After the policy suspect (10m) the agent tests its node, which\n"
      "is ready again if it passes.\n",
@@ -553,8 +543,8 @@ const st_cli_verb st_cli_node_verbs[] = {
     {"repair", "Take nodes out for repair once their jobs have ended", "[--reason TEXT] NODE...",
      "`stint node ready` brings a node back: its agent tests it first.\n", .fn = node_repair,
      .example = "  stint node repair node07 --reason 'fan'\n"},
-    {"retire", "Take nodes out of service for good, and keep their names",
-     "[--reason TEXT] NODE...", .fn = node_retire,
+    {"retire", "Take nodes out of service for good, and keep their names", "[OPTION...] NODE...",
+     .fn = node_retire, .options = part_options,
      .example = "  stint node retire node07 --reason 'third memory fault'\n"},
     {"test", "Have nodes tested by their agents", "[OPTION...] NODE...",
      "quick reads what the GPUs say of themselves, and runs nothing on them. short (2 minutes)\n"

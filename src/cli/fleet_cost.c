@@ -120,6 +120,56 @@ static int fleet_cost(st_cli *cli, int argc, char **argv, st_err *err)
     return 0;
 }
 
+static const st_view_column part_columns[] = {
+    {"POOL", "pool", ST_VIEW_TEXT, NULL},
+    {"TYPE", "type", ST_VIEW_TEXT, NULL},
+    {"NODES", "nodes", ST_VIEW_NUM, NULL},
+    {"OUT", "nodes_out", ST_VIEW_NUM, NULL},
+    {"SPARE", "spare_nodes", ST_VIEW_NUM, NULL},
+    {"GPUS", "gpus", ST_VIEW_NUM, NULL},
+    {"READY", "gpus_ready", ST_VIEW_NUM, NULL},
+    {"GPUS OUT", "gpus_out", ST_VIEW_NUM, NULL},
+    {"FAILURES", "failures", ST_VIEW_NUM, NULL},
+    {"NODE-HOURS EACH", "node_hours_between_failures", ST_VIEW_NUM, NULL},
+    {0},
+};
+
+static int fleet_health(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    static const st_view_column causes[] = {
+        {"CAUSE", "cause", ST_VIEW_TEXT, NULL},
+        {"INCIDENTS", "incidents", ST_VIEW_NUM, NULL},
+        {"NODES", "nodes", ST_VIEW_NUM, NULL},
+        {"NODE-HOURS OUT", "node_hours_out", ST_VIEW_NUM, NULL},
+        {"SECONDS TO RETURN", "seconds_to_return", ST_VIEW_NUM, NULL},
+        {0},
+    };
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_response_done) st_response response = {0};
+    cost_flags f = {0};
+    json_t *doc = NULL;
+    int n, r = st_cli_read(argc, argv, cost_options, &f, 0, 0, &n, err);
+
+    if (r == 0)
+        r = st_client_open(cli->errors, &client, err);
+    if (r == 0)
+        r = st_client_json(client, &(st_request){.path = "/v1/fleet/health"}, &doc, &response, err);
+    if (r < 0)
+        return r;
+    if (f.format == ST_CLI_JSON) {
+        st_view_raw(cli, &response);
+    } else {
+        st_view_rows(cli, f.format, json_object_get(doc, "parts"), part_columns);
+        if (f.format == ST_CLI_TABLE)
+            put_list(cli, doc, "causes",
+                     json_object_get(doc, "from") ? "By cause, in the incidents that are kept"
+                                                  : "By cause; there was no incident yet",
+                     causes);
+    }
+    json_decref(doc);
+    return 0;
+}
+
 const st_cli_verb st_cli_fleet_verbs[] = {
     {"cost", "Show where the GPUs were in a month, and what that is worth", "[OPTION...] [MONTH]",
      "For owners and auditors of the cluster. WORTH is GPU time at the price of a reservation.\n"
@@ -127,5 +177,11 @@ const st_cli_verb st_cli_fleet_verbs[] = {
      "that would have cost least, if all above it had been borrowed at the burst price.\n",
      .fn = fleet_cost, .options = cost_options,
      .example = "  stint fleet cost\n  stint fleet cost 2026-10 -o csv\n"},
+    {"health", "Show what serves, is out or spare, and what was out and why", "[OPTION...]",
+     "For owners and auditors of the cluster. SPARE: nodes that are ready and of which nobody has\n"
+     "or booked anything. FAILURES of the hardware, and how many node-hours there were for each,\n"
+     "are reckoned from the incidents that are kept: those that are open and the last 128.\n",
+     .fn = fleet_health, .options = cost_options,
+     .example = "  stint fleet health\n  stint fleet health -o json\n"},
     {0},
 };

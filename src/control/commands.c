@@ -420,7 +420,8 @@ static int run_event(st_tx *tx, st_cmd *cmd, st_err *err)
     }
     if (r == 0)
         r = st_tx_apply(tx, &c->event, err);
-    if (r == 0 && c->event.kind == ST_EV_NODE_STATE && c->event.u.node_state.state == ST_NODE_READY)
+    if (r == 0 && c->event.kind == ST_EV_NODE_STATE &&
+        c->event.u.node_state.state == ST_NODE_READY && c->event.u.node_state.part == 0)
         r = st_node_unflag(tx, c->event.u.node_state.node, err);
     if (r == 0)
         r = st_tx_audit(tx, &c->who, c->verb, "", c->target, c->detail, err);

@@ -185,11 +185,13 @@ int st_node_unflag(st_tx *tx, int32_t id, st_err *err)
     return st_document_erase(tx, "node-flags", fleet->nodes.v[id]->name, err);
 }
 
-static int decide(st_tx *tx, int32_t id, st_node_how how, st_node_state state, const char *reason,
-                  const st_finding *finding, st_err *err)
+/* `part` as in the event. */
+static int decide(st_tx *tx, int32_t id, int part, st_node_how how, st_node_state state,
+                  const char *reason, const st_finding *finding, st_err *err)
 {
     st_event event = {.kind = ST_EV_NODE_STATE};
 
+    event.u.node_state.part = part;
     event.u.node_state.node = id;
     event.u.node_state.how = how;
     event.u.node_state.state = state;
@@ -205,7 +207,7 @@ static int told(st_tx *tx, int32_t id, st_node_how how, st_node_state state, con
 {
     const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[id];
     st_node_state was = node->state;
-    int r = decide(tx, id, how, state, reason, finding, err);
+    int r = decide(tx, id, 0, how, state, reason, finding, err);
 
     if (r == 0 && node->state != was && how == ST_HOW_HEALED)
         st_control_say(tx->ctl, "event=node_back node=%s", node->name);
@@ -215,6 +217,21 @@ static int told(st_tx *tx, int32_t id, st_node_how how, st_node_state state, con
                        : node->state == ST_NODE_SUSPECT ? "suspect"
                                                         : "held",
                        node->name, reason);
+    return r;
+}
+
+static int told_gpu(st_tx *tx, const st_report *rep, st_err *err)
+{
+    const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[rep->node];
+    int gpu = rep->part - 1;
+    st_node_state was = st_gpu_state(node, gpu);
+    st_node_how how = rep->node_state == ST_NODE_READY ? ST_HOW_HEALED : ST_HOW_FAULT;
+    int r = decide(tx, rep->node, rep->part, how, rep->node_state, rep->reason, &rep->finding, err);
+
+    if (r == 0 && st_gpu_state(node, gpu) != was)
+        st_control_say(tx->ctl, "event=gpu_%s node=%s gpu=%d reason=\"%s\"",
+                       how == ST_HOW_HEALED ? "back" : st_node_state_name(st_gpu_state(node, gpu)),
+                       node->name, gpu, rep->reason);
     return r;
 }
 
@@ -228,10 +245,15 @@ int st_node_fail(st_tx *tx, int32_t id, const char *reason, st_err *err)
 int st_node_report(st_tx *tx, const st_report *rep, st_err *err)
 {
     bool well = rep->node_state == ST_NODE_READY;
+    const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[rep->node];
 
+    if (rep->part > node->ndevs)
+        return 0;
     /* Said again every few seconds, as long as the node is held. */
     if (!well && st_core_holds(tx->ctl->core, rep->node, rep->finding.kind))
         return 0;
+    if (rep->part > 0)
+        return told_gpu(tx, rep, err);
     return told(tx, rep->node, well ? ST_HOW_HEALED : ST_HOW_FAULT, rep->node_state, rep->reason,
                 &rep->finding, err);
 }
@@ -261,15 +283,21 @@ static int append(st_tx *tx, const char *kind, const char *name, json_t *entry, 
 int st_node_follow(st_tx *tx, const st_effect *fx, st_err *err)
 {
     const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[fx->node];
-    const st_node_note *note =
-        fx->node_state == (int64_t)node->state ? st_node_note_of(node) : NULL;
+    bool gpu = fx->kind == ST_FX_GPU;
+    st_node_state is = gpu ? st_gpu_state(node, (int)fx->other) : node->state;
+    const st_node_note *note = fx->node_state != (int64_t)is ? NULL
+                               : !gpu                        ? st_node_note_of(node)
+                               : node->out >> fx->other & 1  ? &node->gpus[fx->other].note
+                                                             : NULL;
     json_t *entry;
 
     if (fx->node_state == ST_NODE_REMOVED)
         return 0;
     entry = json_pack("{s:I,s:s}", "at", (json_int_t)fx->at_ms, "state",
                       st_node_state_name((st_node_state)fx->node_state));
-    if (note && fx->node_state != ST_NODE_READY) {
+    if (gpu)
+        json_object_set_new(entry, "gpu", json_integer((json_int_t)fx->other));
+    if (note && note->by && fx->node_state != ST_NODE_READY) {
         json_object_set_new(entry, "by", json_string(note->by));
         json_object_set_new(entry, "reason", json_string(note->reason));
     }
@@ -284,7 +312,7 @@ static int freeze(st_tx *tx, int32_t id, st_err *err)
     const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[id];
 
     return node->state == ST_NODE_READY
-               ? decide(tx, id, ST_HOW_SAID, ST_NODE_DRAINING, "two agents speak for it",
+               ? decide(tx, id, 0, ST_HOW_SAID, ST_NODE_DRAINING, "two agents speak for it",
                         &(st_finding){.gpu = -1}, err)
                : 0;
 }

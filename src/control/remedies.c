@@ -19,10 +19,26 @@
 
 #define KEPT 20
 
-/* Whether its turn has come: nobody is there any more, or everybody there is lost anyway. */
-static bool may_begin(const st_node *node)
+/* Only a GPU of it is out: a reset waits for who has that, everything else until nobody is on the node. */
+static bool may_mend(const st_node *node, int gpu, st_remedy remedy)
 {
-    return node->state == ST_NODE_FAILED ||
+    st_node_state state = gpu >= 0 && gpu < node->ndevs ? st_gpu_state(node, gpu) : ST_NODE_READY;
+
+    if (state != ST_NODE_FAILED && state != ST_NODE_RETIRED)
+        return false;
+    for (size_t i = 0; i < node->residents.n; i++) {
+        const st_resident *r = &node->residents.v[i];
+
+        if (remedy != ST_REMEDY_RESET || (r->job->grants[r->task].devs >> gpu & 1))
+            return false;
+    }
+    return true;
+}
+
+/* Whether its turn has come: nobody is there any more, or everybody there is lost anyway. */
+static bool may_begin(const st_node *node, int gpu, st_remedy remedy)
+{
+    return may_mend(node, gpu, remedy) || node->state == ST_NODE_FAILED ||
            ((node->state == ST_NODE_REPAIR || node->state == ST_NODE_RETIRED) &&
             node->residents.n == 0);
 }
@@ -108,7 +124,7 @@ static int look_at(st_tx *tx, const st_incident *inc, const st_incident_node *at
     json_t *list;
     int r;
 
-    if (!at->out || at->held || remedy == ST_REMEDY_NONE || !may_begin(node))
+    if (!at->out || at->held || remedy == ST_REMEDY_NONE || !may_begin(node, at->gpu, remedy))
         return 0;
     list = st_document_json(tx->ctl->store, "node-remedies", node->name, &r, err);
     if (r < 0)

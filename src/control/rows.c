@@ -322,7 +322,7 @@ int st_rows_write(st_tx *tx, st_err *err)
         if (tx->fx.list.v[i].kind == ST_FX_BOOKING)
             r = st_booking_follow(tx, &tx->fx.list.v[i], err);
     for (size_t i = 0; r == 0 && i < tx->fx.list.n; i++)
-        if (tx->fx.list.v[i].kind == ST_FX_NODE)
+        if (tx->fx.list.v[i].kind == ST_FX_NODE || tx->fx.list.v[i].kind == ST_FX_GPU)
             r = st_node_follow(tx, &tx->fx.list.v[i], err);
     if (r == 0)
         r = st_notices_follow(tx, err);
@@ -544,6 +544,16 @@ static void log_incident(st_control *ctl, const st_effect *fx)
                    st_cause_name(st_fault_cause(inc ? inc->kind : ST_FAULT_NONE)), node);
 }
 
+static void tell_gpu(const st_control *ctl, const st_effect *fx, st_notice *n)
+{
+    const st_node *node = st_core_fleet(ctl->core)->nodes.v[fx->node];
+    int gpu = (int)fx->other;
+
+    n->state = st_node_state_name((st_node_state)fx->node_state);
+    if ((node->out >> gpu & 1) && node->gpus[gpu].note.by)
+        n->word = &node->gpus[gpu].note;
+}
+
 static void tell(st_control *ctl, const st_effect *fx, const st_live *live)
 {
     char grants[GRANTS_MAX];
@@ -576,6 +586,8 @@ static void tell(st_control *ctl, const st_effect *fx, const st_live *live)
             n.state = st_node_state_name((st_node_state)fx->node_state);
         if (fx->kind == ST_FX_NODE && fx->node_state != ST_NODE_READY)
             n.word = st_node_note_of(st_core_fleet(ctl->core)->nodes.v[fx->node]);
+        if (fx->kind == ST_FX_GPU)
+            tell_gpu(ctl, fx, &n);
     } else if (fx->account > ST_ROOT) {
         if (fx->kind == ST_FX_BOOKING) {
             n.booking = fx->other;
@@ -609,7 +621,7 @@ void st_rows_tell(st_tx *tx)
         if (live)
             order(ctl, order_kind(fx->kind), live, st_core_job(ctl->core, fx->job),
                   grants_of(tx, fx), fx->ngrants, fx->at_ms, fx->until_ms);
-        if (fx->kind == ST_FX_NODE)
+        if (fx->kind == ST_FX_NODE || fx->kind == ST_FX_GPU)
             st_control_tell_node(ctl, fx->node);
         if (fx->kind == ST_FX_INCIDENT)
             log_incident(ctl, fx);

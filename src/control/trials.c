@@ -314,6 +314,7 @@ int st_node_tested(st_tx *tx, const st_report *rep, const char *doc, st_err *err
     event.u.tested.passed = rep->done;
     event.u.tested.reason = rep->reason;
     event.u.tested.finding = rep->finding;
+    event.u.tested.without = rep->without;
     st_test_level asked = level_of(tx->ctl->store, node->name);
     int made = st_test_level_parse(json_string_value(json_object_get(entry, "level")));
     compare(asked, (st_test_level)made, &event, text);

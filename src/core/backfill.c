@@ -193,7 +193,7 @@ uint64_t st_core_bound_by(const st_core *core, st_job *job, int32_t type)
  * whole, and everybody on it runs. */
 static bool countable(const st_core *core, const st_job *job, const st_node *node)
 {
-    if (node->fence || node->view.shared ||
+    if (node->fence || node->out || node->view.shared ||
         (job->shape.gpus > 0 && job->shape.level != ST_LEVEL_WHOLE))
         return false;
     for (size_t i = 0; i < node->residents.n; i++)

@@ -147,6 +147,7 @@ static left left_of(const st_core *core, const st_booking *b, const st_book_also
                     const uint8_t *only, const st_node *node)
 {
     left l = {(uint16_t)((1u << node->ndevs) - 1), node->cpu_m, node->ram_mib};
+    l.devs &= (uint16_t)~node->out;
     st_slots_use use = st_slots_in(core->slots, node->id, b->from_ms, b->clear_ms, b->id);
     take(&l, use.devs, use.cpu_m, use.ram_mib);
     for (size_t i = 0; i < node->residents.n; i++) {
@@ -188,6 +189,13 @@ static bool is_able(const st_core *core, const st_booking *b, const st_node *nod
            (!b->dedicated || node->ndevs == b->gpus) && labelled &&
            (b->pool < 0 || node->pool == b->pool) &&
            (core->fleet->pools.v[node->pool].levels >> level & 1);
+}
+
+/* Whether a task may keep its place. */
+static bool may_keep(const st_core *core, const st_booking *b, const st_grant *g)
+{
+    const st_node *node = core->fleet->nodes.v[g->node];
+    return is_able(core, b, node) && (!(node->out & g->devs) || b->over);
 }
 
 /* Those who keep their place say where the others must be. */
@@ -462,7 +470,7 @@ static bool homeless(const st_core *core, const st_booking *b, uint8_t *ret)
 {
     bool any = false;
     for (int t = 0; t < b->tasks; t++) {
-        ret[t] = b->plan[t].node < 0 || !is_able(core, b, core->fleet->nodes.v[b->plan[t].node]);
+        ret[t] = b->plan[t].node < 0 || !may_keep(core, b, &b->plan[t]);
         any |= ret[t];
     }
     return any;
@@ -530,10 +538,12 @@ int st_book_leave_node(st_core *core, const st_node *node, bool force, st_effect
 {
     const st_slot_vec *v = st_slots_of(core->slots, node->id);
     ids list = {0};
-    for (size_t i = 0; v && i < v->n; i++)
-        if (!is_able(core, st_book_find(core, v->v[i].booking), node) &&
+    for (size_t i = 0; v && i < v->n; i++) {
+        const st_grant at = {.node = node->id, .devs = v->v[i].devs};
+        if (!may_keep(core, st_book_find(core, v->v[i].booking), &at) &&
             (list.n == 0 || list.v[list.n - 1] != v->v[i].booking))
             st_vec_push(&list, v->v[i].booking);
+    }
     int rc = leave(core, &list, "node", node->name, force, fx, err);
     st_vec_free(&list);
     return rc;

@@ -9,7 +9,18 @@
 #include "core/book.h"
 #include "core/shadow.h"
 
-/* What is there: ready nodes whole, those that take no new jobs as far as they are in use. */
+/* GPUs of a node that jobs have now. */
+static unsigned in_use(const st_node *node)
+{
+    unsigned devs = 0;
+    for (size_t i = 0; i < node->residents.n; i++) {
+        const st_resident *r = &node->residents.v[i];
+        devs |= st_job_on_devices(r->job) ? r->job->grants[r->task].devs : 0u;
+    }
+    return devs;
+}
+
+/* What is there: ready nodes whole, those that take no new jobs as far as they are in use; of GPUs likewise. */
 static void measure(const st_core *core, st_use *ret)
 {
     *ret = (st_use){0};
@@ -18,12 +29,15 @@ static void measure(const st_core *core, st_use *ret)
         if (st_node_away(node))
             continue;
         st_view now;
-        if (st_node_closed(node->state))
-            st_view_build(core->fleet, core->tree, node, ST_WHEN_NOW, &now);
+        bool closed = st_node_closed(node->state);
+        if (closed)
+            st_view_outline(node, ST_WHEN_NOW, &now);
+        unsigned used = closed || node->out ? in_use(node) : 0;
         for (int d = 0; d < node->ndevs; d++) {
             if (node->fence >> d & 1)
                 continue; /* booked */
-            if (st_node_closed(node->state) && now.dev[d].mode == ST_DEV_FREE)
+            bool out = node->out >> d & 1;
+            if ((out && st_gpu_away(node, d)) || ((out || closed) && !(used >> d & 1)))
                 continue;
             ret->gpu_m += ST_WHOLE_M;
             ret->type_m[node->type] += ST_WHOLE_M;

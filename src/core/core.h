@@ -157,6 +157,7 @@ typedef struct st_event {
             st_finding finding;      /* of FAULT; its words are `reason` */
             int64_t by_ms;      /* of DRAINING, said: when its jobs must be off it; 0 whenever */
             st_drain_then then; /* ... and what becomes of them */
+            int part;           /* d + 1: its GPU d alone; 0: the node */
         } node_state;
         struct {
             int32_t node;
@@ -164,6 +165,7 @@ typedef struct st_event {
             bool passed;
             const char *reason; /* why not */
             st_finding finding; /* likewise; its words are `reason` */
+            uint16_t without;   /* GPUs that were left out of it */
         } tested;
         struct {
             int32_t node;
@@ -244,7 +246,7 @@ int st_event_decode(const char *data, size_t len, size_t *at, st_arena *arena, s
 
 /* ---- effects ------------------------------------------------------------------------ */
 
-/* X(id, name, what it tells a listener). Of DRAIN `node` is the one that drains, and `until_ms` its deadline. Of END `node` is the one that failed under it. Of INCIDENT `other` is its number. Of BOOKING `other` is its number, `until_ms` when that state should end, and
+/* X(id, name, what it tells a listener). Of DRAIN `node` is the one that drains, and `until_ms` its deadline. Of END `node` is the one that failed under it. Of INCIDENT `other` is its number, of GPU its place on the node. Of BOOKING `other` is its number, `until_ms` when that state should end, and
  * the grants are its plan. */
 #define ST_EFFECT_TABLE(X)                                                                         \
     X(ST_FX_QUEUED, "queued", "the job was accepted")                                              \
@@ -268,7 +270,8 @@ int st_event_decode(const char *data, size_t len, size_t *at, st_arena *arena, s
       "something that cannot be true; or requests of a job there became slow and no neighbour "    \
       "explains it")                                                                               \
     X(ST_FX_DRAIN, "drain", "a node the job is on drains; until says when the job must be off it") \
-    X(ST_FX_RETRY, "retry", "the job failed and is tried again; until says when at the earliest")
+    X(ST_FX_RETRY, "retry", "the job failed and is tried again; until says when at the earliest")  \
+    X(ST_FX_GPU, "gpu", "one GPU of a node went out of service, or is back")
 typedef enum st_effect_kind {
 #define X(id, name, about) id,
     ST_EFFECT_TABLE(X)
@@ -289,7 +292,7 @@ typedef struct st_effect {
         int64_t type;          /* START, RESUME: of its GPUs; -1 none */
         int64_t lost_gpu_ms;   /* REQUEUE, END: milli-GPU times ms */
         int64_t floor_m;       /* FLOOR: milli-GPU */
-        int64_t node_state;    /* NODE: st_node_state */
+        int64_t node_state;    /* NODE, GPU: st_node_state */
         int64_t after;         /* STOP: the st_job_state that follows */
         int64_t moves;         /* NOTIFY: 1: it has a place to go to */
         int64_t booking_state; /* BOOKING: st_booking_state, with ST_BOOKING_DEGRADED */

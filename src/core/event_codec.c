@@ -222,6 +222,8 @@ static void io_node_state(codec *c, st_arena *arena, st_event *ev)
         io_i64(c, &ev->u.node_state.by_ms);
         IO_IN(c, ev->u.node_state.then, 0, ST_DRAIN_COUNT - 1);
     }
+    if (c->format >= 26)
+        IO_IN(c, ev->u.node_state.part, 0, ST_DEVS_MAX);
 }
 
 static void io_held(codec *c, st_event *ev)
@@ -286,6 +288,8 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         IO_BOOL(c, ev->u.tested.passed);
         io_text(c, arena, &ev->u.tested.reason);
         io_finding(c, &ev->u.tested.finding);
+        if (c->format >= 26)
+            IO_IN(c, ev->u.tested.without, 0, UINT16_MAX);
         break;
     case ST_EV_LABELS:
         io_relabel(c, arena, ev);

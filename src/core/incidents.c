@@ -253,7 +253,7 @@ void st_incident_back(st_core *core, const st_node *node, st_effects *fx)
     for (size_t i = 0; i < core->incidents.n; i++) {
         st_incident *inc = core->incidents.v[i];
         st_incident_node *at = inc->over ? NULL : st_incident_find(inc, node->id);
-        if (at && at->out)
+        if (at && at->out && !st_gpus_have(node, inc->kind))
             over_it(core, inc, at, fx);
     }
     st_incidents_set_due(core);

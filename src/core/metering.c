@@ -113,6 +113,9 @@ static void feed_one(const feed *f, const st_effect *e)
     case ST_FX_NODE:
         on_node(f, e->node, (st_node_state)e->node_state, e->at_ms);
         break;
+    case ST_FX_GPU:
+        st_meter_gpu(f->m, e->node, (int)e->other, (st_node_state)e->node_state, e->at_ms);
+        break;
     default:
         break;
     }
@@ -137,11 +140,18 @@ void st_core_meter(const st_core *core, const st_effects *fx, size_t from, int64
     st_meter_advance(m, now);
 }
 
+static void seed_node(st_meter *m, const st_node *node, int64_t now)
+{
+    st_meter_node(m, node, now);
+    for (int d = 0; node->out && d < node->ndevs; d++)
+        st_meter_gpu(m, node->id, d, st_gpu_state(node, d), now);
+}
+
 void st_core_meter_seed(const st_core *core, st_meter *m, int64_t now, st_records *out)
 {
     const st_fleet *fleet = st_core_fleet(core);
     for (size_t i = 0; i < fleet->nodes.n; i++)
-        st_meter_node(m, fleet->nodes.v[i], now);
+        seed_node(m, fleet->nodes.v[i], now);
     st_meter_floors(m, st_core_tree(core), now, out);
     for (size_t i = 0; i < st_core_njobs(core); i++) {
         const st_job *job = st_core_job_at(core, i);
@@ -175,6 +185,17 @@ static int check_job(const st_meter *m, const st_job *job, st_err *err)
     return 0;
 }
 
+static int check_gpus(const st_node *node, const st_meter *m, st_err *err)
+{
+    for (int d = 0; d < node->ndevs; d++)
+        if (st_meter_gpu_state(m, node->id, d) != st_gpu_state(node, d) &&
+            node->state != ST_NODE_REMOVED)
+            return BAD("meter: GPU %d of node %s is %s, metered as %s", d, node->name,
+                       st_node_state_name(st_gpu_state(node, d)),
+                       st_node_state_name(st_meter_gpu_state(m, node->id, d)));
+    return 0;
+}
+
 int st_core_meter_check(const st_core *core, const st_meter *m, st_err *err)
 {
     const st_fleet *fleet = st_core_fleet(core);
@@ -186,6 +207,11 @@ int st_core_meter_check(const st_core *core, const st_meter *m, st_err *err)
             return BAD("meter: node %s is %s, metered as %s", fleet->nodes.v[i]->name,
                        st_node_state_name(fleet->nodes.v[i]->state),
                        st_node_state_name(st_meter_node_state(m, (int32_t)i)));
+    for (size_t i = 0; i < fleet->nodes.n; i++) {
+        int rc = check_gpus(fleet->nodes.v[i], m, err);
+        if (rc < 0)
+            return rc;
+    }
     size_t on = 0;
     for (size_t i = 0; i < st_core_njobs(core); i++) {
         const st_job *job = st_core_job_at(core, i);

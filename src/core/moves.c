@@ -66,7 +66,8 @@ static void note_freed(st_core *core, const st_job *job)
     st_core_changed(core,
                     ST_CHANGED_ROOM | (job->class == ST_CLASS_GUARANTEED ? ST_CHANGED_CLASSES : 0));
     for (int t = 0; t < job->tasks; t++)
-        if (core->fleet->nodes.v[job->grants[t].node]->state != ST_NODE_READY)
+        if (core->fleet->nodes.v[job->grants[t].node]->state != ST_NODE_READY ||
+            core->fleet->nodes.v[job->grants[t].node]->out)
             st_core_changed(core, ST_CHANGED_FLOORS);
 }
 

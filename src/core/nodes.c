@@ -80,6 +80,18 @@ static void ask_test(st_core *core, st_node *node)
     set_due(core, node, 0);
 }
 
+void st_core_node_ask(st_core *core, st_node *node, st_effects *fx)
+{
+    ask_test(core, node);
+    tell(core, node, fx);
+}
+
+void st_core_node_again(st_core *core, st_node *node, int64_t in_ms)
+{
+    if (node->due_ms == 0 || node->due_ms > ST_MAX(core->now, 0) + in_ms)
+        set_due(core, node, in_ms);
+}
+
 /* ---- from one state to another ------------------------------------------------------- */
 
 static st_node_state comes_to(const st_core *core, const st_node *node, st_node_state state)
@@ -101,6 +113,8 @@ static void entered(st_core *core, st_node *node)
     set_due(core, node, node->state == ST_NODE_SUSPECT ? core->policy.suspect_ms : 0);
     if (node->state == ST_NODE_TESTING)
         ask_test(core, node);
+    else if (!st_node_away(node) && node->tests && st_gpus_wait(node))
+        st_core_node_again(core, node, core->policy.retest_ms);
     if (node->state == ST_NODE_FAILED || node->state == ST_NODE_REPAIR ||
         node->state == ST_NODE_RETIRED) {
         node->unproven = true;
@@ -109,14 +123,22 @@ static void entered(st_core *core, st_node *node)
     }
 }
 
+static bool touches(const st_grant *grant, int32_t node, uint16_t devs)
+{
+    return grant->node == node && (devs == 0 || (grant->devs & devs));
+}
+
 /* Those of a node's residents that the change of its state concerns, each once, by id. */
-static void residents_of(const st_core *core, int32_t node, uint64_t **ret, size_t *ret_n)
+static void residents_of(const st_core *core, int32_t node, uint16_t devs, uint64_t **ret,
+                         size_t *ret_n)
 {
     ST_VEC(uint64_t) ids = {0};
     for (size_t i = 0; i < core->jobs.n; i++) {
         const st_job *job = core->jobs.v[i];
+        if (devs != 0 && job->state == ST_JOB_PAUSED && !job->held)
+            continue; /* in the memory of the node, and on none of its GPUs */
         for (int t = 0; job->grants && t < job->tasks; t++) {
-            if (job->grants[t].node == node) {
+            if (touches(&job->grants[t], node, devs)) {
                 st_vec_push(&ids, job->id);
                 break;
             }
@@ -137,14 +159,11 @@ static void fail_job(st_core *core, st_job *job, const st_node *node, st_effects
         st_core_end_now(core, job, ST_JOB_FAILED, fx);
 }
 
-/* Plans go; who is there goes only where the node has failed. */
-static void part(st_core *core, const st_node *node, st_effects *fx)
+void st_core_node_part(st_core *core, const st_node *node, uint16_t devs, bool lost, st_effects *fx)
 {
-    bool lost =
-        node->state == ST_NODE_FAILED || (node->state == ST_NODE_SUSPECT && ST_BROKEN(SUSPECT));
     uint64_t *ids;
     size_t n;
-    residents_of(core, node->id, &ids, &n);
+    residents_of(core, node->id, devs, &ids, &n);
     for (size_t i = 0; i < n; i++) {
         st_job *job = st_core_find(core, ids[i]);
         if (job->held)
@@ -158,6 +177,13 @@ static void part(st_core *core, const st_node *node, st_effects *fx)
         }
     }
     free(ids);
+}
+
+/* Who is there goes only where the node has failed. */
+static void part(st_core *core, const st_node *node, st_effects *fx)
+{
+    bool broken = node->state == ST_NODE_SUSPECT && ST_BROKEN(SUSPECT);
+    st_core_node_part(core, node, 0, node->state == ST_NODE_FAILED || broken, fx);
 }
 
 static int go(st_core *core, st_node *node, st_node_state state, bool force, st_effects *fx,
@@ -319,6 +345,8 @@ int st_core_node_state(st_core *core, const st_event *ev, st_effects *fx, st_err
     if (ev->u.node_state.reason && strlen(ev->u.node_state.reason) > ST_REASON_MAX)
         return st_fail(err, ST_ELIMIT, "node %s: a reason has at most %d bytes", node->name,
                        ST_REASON_MAX);
+    if (ev->u.node_state.part != 0)
+        return st_core_gpu_said(core, node, ev, fx, err);
     switch (ev->u.node_state.how) {
     case ST_HOW_FAULT:
         return fault(core, node, ev, fx, err);
@@ -351,6 +379,8 @@ int st_core_node_agent(st_core *core, const st_event *ev, st_effects *fx, st_err
     if (node->tests && node->state == ST_NODE_SUSPECT && node->due_ms == 0 &&
         node->tested == node->test)
         set_due(core, node, core->policy.suspect_ms);
+    if (!node->tests)
+        st_gpus_untested(core, node, fx);
     return 0;
 }
 
@@ -478,6 +508,11 @@ int st_core_node_tested(st_core *core, const st_event *ev, st_effects *fx, st_er
     if (ev->u.tested.test != node->test || node->tested == node->test)
         return 0; /* of a test that nobody waits for */
     node->tested = node->test;
+    int gpu = ev->u.tested.finding.gpu;
+    if (!ev->u.tested.passed && gpu >= 0 && gpu < node->ndevs && (node->out >> gpu & 1)) {
+        set_due(core, node, core->policy.retest_ms); /* it is out already, and it alone */
+        return 0;
+    }
     if (!ev->u.tested.passed) {
         failed(core, node, ev, fx);
         return 0;
@@ -487,6 +522,7 @@ int st_core_node_tested(st_core *core, const st_event *ev, st_effects *fx, st_er
     if (node->state == ST_NODE_TESTING || node->state == ST_NODE_SUSPECT ||
         (node->state == ST_NODE_REPAIR && node->failed_test))
         back(core, node, fx);
+    st_gpus_passed(core, node, ev->u.tested.without, fx);
     return 0;
 }
 

@@ -53,7 +53,8 @@ static void list_leavers(const st_core *core, const st_profile *p, const st_node
 static bool countable(const st_core *core, const st_profile *p, const st_node *node, bool all_run,
                       bool planned)
 {
-    if (!all_run || node->fence || node->view.shared || p->like.shape.level != ST_LEVEL_WHOLE)
+    if (!all_run || node->fence || node->out || node->view.shared ||
+        p->like.shape.level != ST_LEVEL_WHOLE)
         return false;
     for (const st_plan_link *l = planned ? st_reserve_link(core, node->id, NULL) : NULL; l;
          l = st_reserve_link(core, node->id, l)) {

@@ -277,7 +277,8 @@ void st_core_reserve_place(st_core *core, const st_job *mover)
                         .type = mover->type,
                         .ntasks = mover->tasks};
     for (int t = 0; t < mover->tasks; t++)
-        if (core->fleet->nodes.v[mover->to[t].node]->state != ST_NODE_READY)
+        if (core->fleet->nodes.v[mover->to[t].node]->state != ST_NODE_READY ||
+            (core->fleet->nodes.v[mover->to[t].node]->out & mover->to[t].devs))
             return;
     r.promise_ms = r.at_ms;
     r.plan = st_xcalloc((size_t)mover->tasks, sizeof *r.plan);

@@ -8,6 +8,25 @@ static int64_t last_of(size_t n)
     return (int64_t)n - 1;
 }
 
+/* Those of its GPUs that are out. */
+static void io_gpus(codec *c, st_node *node)
+{
+    IO_IN(c, node->out, 0, (1 << node->ndevs) - 1);
+    if (!c->out && node->out && !c->bad)
+        node->gpus = st_xcalloc((size_t)node->ndevs, sizeof *node->gpus);
+    for (unsigned devs = c->bad ? 0 : node->out; devs; devs &= devs - 1) {
+        int d = __builtin_ctz(devs);
+        st_gpu_out *g = &node->gpus[d];
+        IO_IN(c, g->state, 1, ST_NODE_STATE_COUNT - 1);
+        io_note(c, &g->note);
+        IO_IN(c, g->found.kind, 0, ST_FAULT_COUNT - 1);
+        io_i64(c, &g->found.code);
+        IO_BOOL(c, g->worn);
+        IO_BOOL(c, g->unproven);
+        g->found.gpu = g->found.kind == ST_FAULT_NONE ? -1 : d;
+    }
+}
+
 void st_save_life(codec *c, st_node *node)
 {
     io_note(c, &node->word);
@@ -34,6 +53,8 @@ void st_save_life(codec *c, st_node *node)
     IO_IN(c, node->drain_ms, 0, INT64_MAX);
     IO_IN(c, node->drain_then, 0, ST_DRAIN_COUNT - 1);
     IO_BOOL(c, node->drain_told);
+    if (c->format >= 26)
+        io_gpus(c, node);
 }
 
 static void io_incident(codec *c, const st_core *core, st_incident *inc)

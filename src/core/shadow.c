@@ -358,14 +358,14 @@ static void assign_homes(st_core *core)
     for (size_t i = 0; i < core->fleet->nodes.n; i++) {
         st_node *node = core->fleet->nodes.v[i];
         int64_t gpu_m = node->ndevs * ST_WHOLE_M;
-        if (node->home > 0 && (st_node_away(node) || left_m[node->home] < gpu_m))
+        if (node->home > 0 && (st_node_away(node) || node->out || left_m[node->home] < gpu_m))
             node->home = 0;
         left_m[node->home] -= gpu_m;
     }
     for (size_t i = 0; i < core->fleet->nodes.n; i++) {
         st_node *node = core->fleet->nodes.v[i];
         int64_t gpu_m = node->ndevs * ST_WHOLE_M;
-        if (node->home > 0 || gpu_m == 0 || node->state != ST_NODE_READY)
+        if (node->home > 0 || gpu_m == 0 || node->state != ST_NODE_READY || node->out)
             continue;
         size_t a = 1;
         while (a < n && left_m[a] < (ST_BROKEN(SETTLE) ? 1 : gpu_m))

@@ -27,7 +27,8 @@
  *   expect.c    how long jobs should run, learned from those that ended
  *   estimate.c  when waiting jobs should start
  *   book.c      bookings; book.h has its parts
- *   nodes.c     the life of a node; drain.c: its deadline; incidents.c: what is wrong with nodes, and the breaker
+ *   nodes.c     the life of a node; gpus.c: of one of its GPUs; drain.c: its deadline; incidents.c: what is wrong with
+ *               nodes, and the breaker
  *   save.c      to bytes and back */
 #ifndef ST_CORE_STATE_H
 #define ST_CORE_STATE_H
@@ -396,6 +397,23 @@ int st_core_node_test(st_core *core, const st_event *ev, st_effects *fx, st_err 
 int st_core_node_tested(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
 void st_core_nodes_set_due(st_core *core);
 void st_core_nodes_expire(st_core *core, st_effects *fx);
+/* Its plans go; with `lost` so does everybody who has any of these GPUs. 0: of the whole node. */
+void st_core_node_part(st_core *core, const st_node *node, uint16_t devs, bool lost,
+                       st_effects *fx);
+/* A test of the node is due now; or so much later, unless one is due before. */
+void st_core_node_ask(st_core *core, st_node *node, st_effects *fx);
+void st_core_node_again(st_core *core, st_node *node, int64_t in_ms);
+
+/* gpus.c */
+int st_core_gpu_said(st_core *core, st_node *node, const st_event *ev, st_effects *fx, st_err *err);
+/* What a test that was passed means for GPUs that wait for one; `without` were not in it. */
+void st_gpus_passed(st_core *core, st_node *node, uint16_t without, st_effects *fx);
+/* Nobody can test the node any more. */
+void st_gpus_untested(st_core *core, st_node *node, st_effects *fx);
+/* Whether one of its GPUs waits for a test. */
+bool st_gpus_wait(const st_node *node);
+/* Whether one of its GPUs is out for such a fault. */
+bool st_gpus_have(const st_node *node, st_fault kind);
 
 /* drain.c */
 void st_drain_set(st_core *core, st_node *node, int64_t by_ms, st_drain_then then, st_effects *fx);

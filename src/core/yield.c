@@ -39,9 +39,14 @@ static int64_t lose(st_core *core, const st_job *job)
 /* Then what it loses is the node's doing. */
 static bool lost_node(const st_core *core, const st_job *job)
 {
-    for (int t = 0; job->grants && t < job->tasks; t++)
-        if (core->fleet->nodes.v[job->grants[t].node]->state == ST_NODE_FAILED)
+    for (int t = 0; job->grants && t < job->tasks; t++) {
+        const st_node *node = core->fleet->nodes.v[job->grants[t].node];
+        if (node->state == ST_NODE_FAILED)
             return true;
+        for (unsigned devs = node->out & job->grants[t].devs; devs; devs &= devs - 1)
+            if (st_gpu_state(node, __builtin_ctz(devs)) == ST_NODE_FAILED)
+                return true;
+    }
     return false;
 }
 

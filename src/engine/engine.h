@@ -106,6 +106,8 @@ typedef struct st_report {
     bool data_full;     /* of ST_REPORT_ENDED: for what its account has in /data on a node */
     int32_t node;
     st_node_state node_state;
+    int part;              /* of ST_REPORT_NODE: d + 1, its GPU d alone; 0: the node */
+    uint16_t without;      /* of ST_REPORT_TESTED: GPUs that were left out of it */
     st_finding finding;    /* of ST_REPORT_NODE and TESTED: what is wrong; `reason` has its words */
     const st_found *found; /* of ST_REPORT_FOUND; valid during the call */
     st_flag flag;          /* of ST_REPORT_FLAG, with the reason above */

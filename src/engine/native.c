@@ -365,6 +365,21 @@ static void forget_node(native *e, native_node *node)
     st_vec_push(&e->touched, node->id);
 }
 
+/* Which of its GPUs are out for what its agent had said. */
+static void know_gpus(native_node *node, const st_node *is)
+{
+    node->ndevs = is->ndevs;
+    node->out_gpus = node->stay_gpus = 0;
+    memset(node->gpu_told_ms, 0, sizeof node->gpu_told_ms);
+    for (int d = 0; d < is->ndevs; d++) {
+        st_node_state state = st_gpu_state(is, d);
+        bool fault = (is->out >> d & 1) && is->gpus[d].found.kind != ST_FAULT_NONE;
+        bool ours = fault && (state == ST_NODE_FAILED || state == ST_NODE_SUSPECT);
+        node->out_gpus |= (uint16_t)(ours << d);
+        node->stay_gpus |= (uint16_t)((ours && state == ST_NODE_SUSPECT) << d);
+    }
+}
+
 static void on_node(st_engine *engine, const st_engine_node *said)
 {
     native *e = (native *)engine;
@@ -391,6 +406,7 @@ static void on_node(st_engine *engine, const st_engine_node *said)
         node->state = said->node->state;
         node->ours = node->state != ST_NODE_READY && said->fault;
         node->told_ms = 0;
+        know_gpus(node, said->node);
         node->test = said->node->test > said->node->tested ? said->node->test : 0;
         node->test_told_ms = 0;
         free(node->trial);

@@ -98,6 +98,12 @@ typedef struct st_agent_image {
     const char *reason; /* NULL: none */
 } st_agent_image;
 
+/* One GPU that cannot be used. */
+typedef struct st_agent_gpu {
+    st_finding finding;
+    const char *reason; /* NULL: none */
+} st_agent_gpu;
+
 #define ST_AGENT_TRIAL  1024
 #define ST_AGENT_IMAGES 64 /* in a status */
 #define ST_AGENT_NOTES  64 /* likewise */
@@ -113,6 +119,8 @@ typedef struct st_agent_status {
     bool held;         /* it takes nothing new; what runs there goes on */
     const char *reason;
     st_finding finding; /* of sick and held: what is wrong, without words */
+    uint16_t sick_gpus; /* these cannot be used, and the node can */
+    st_agent_gpu gpus[ST_DEVS_MAX];
     const st_agent_task *tasks;
     size_t n;
     const st_agent_task *past; /* over and off the list: only what they used counts */
@@ -124,6 +132,7 @@ typedef struct st_agent_status {
         bool passed;
         const char *reason, *doc; /* NULL: none */
         st_finding finding;       /* likewise, of one that failed */
+        uint16_t without;         /* GPUs that were left out of it */
     } test;
     const st_agent_image *images;
     size_t nimages;

@@ -188,6 +188,29 @@ static st_node_state judged(const native_node *node)
     return ST_NODE_STATE_COUNT;
 }
 
+/* What its agent says of single GPUs, where that is not how the core has them; again while a breaker holds it back. */
+static void judge_gpus(native *e, native_node *node, int64_t now)
+{
+    unsigned sick = node->sick_gpus, back = node->synced ? node->out_gpus & ~sick : 0;
+
+    for (unsigned devs = (sick & (unsigned)~node->out_gpus) | (sick & node->stay_gpus) | back; devs;
+         devs &= devs - 1) {
+        int d = __builtin_ctz(devs);
+        bool is = sick >> d & 1;
+        st_report r = {.kind = ST_REPORT_NODE, .node = node->id, .part = d + 1};
+
+        if (now < node->gpu_told_ms[d])
+            continue;
+        node->gpu_told_ms[d] = now + NATIVE_AGAIN_MS;
+        r.node_state = is ? ST_NODE_FAILED : ST_NODE_READY;
+        if (is) {
+            r.finding = node->gpu_found[d];
+            snprintf(r.reason, sizeof r.reason, "%s", node->gpu_reason[d]);
+        }
+        st_vec_push(&e->reports, r);
+    }
+}
+
 void st_native_judge_node(native *e, native_node *node, int64_t now)
 {
     st_report r = {.kind = ST_REPORT_NODE, .node = node->id};
@@ -199,6 +222,8 @@ void st_native_judge_node(native *e, native_node *node, int64_t now)
         snprintf(node->reason, sizeof node->reason, "its agent has been silent for %lld s",
                  (long long)(e->opt.lease_ms / 1000));
     }
+    if (!node->lost && !node->sick)
+        judge_gpus(e, node, now);
     r.node_state = judged(node);
     if (r.node_state == ST_NODE_STATE_COUNT || now < node->told_ms)
         return;
@@ -210,6 +235,21 @@ void st_native_judge_node(native *e, native_node *node, int64_t now)
     st_vec_push(&e->reports, r);
 }
 
+/* Which of its GPUs its agent cannot use. */
+static void take_gpus(native_node *node, const st_agent_status *status)
+{
+    node->sick_gpus = (uint16_t)(status->sick_gpus & ((1u << node->ndevs) - 1));
+    for (int d = 0; d < node->ndevs; d++) {
+        const st_agent_gpu *g = &status->gpus[d];
+
+        if (!(node->sick_gpus >> d & 1))
+            continue;
+        node->gpu_found[d] = g->finding;
+        st_said_text(g->reason && g->reason[0] ? g->reason : "its agent says it cannot be used",
+                     node->gpu_reason[d], sizeof node->gpu_reason[d]);
+    }
+}
+
 /* What its agent found when it tested the node; again until that was taken. */
 static void take_test(native *e, native_node *node, const st_agent_status *status, int64_t now)
 {
@@ -217,6 +257,7 @@ static void take_test(native *e, native_node *node, const st_agent_status *statu
                    .node = node->id,
                    .test = status->test.no,
                    .done = status->test.passed,
+                   .without = status->test.without,
                    .finding = status->test.finding,
                    .doc = status->test.doc};
 
@@ -281,8 +322,9 @@ static bool over(const native_task *task)
     return task->state == ST_TASK_EXITED || task->state == ST_TASK_UNSTARTED;
 }
 
+/* `sick`: its node, or a GPU that it has. */
 static void take_task(native *e, native_job *job, const st_agent_status *status,
-                      const st_agent_task *said, int64_t now)
+                      const st_agent_task *said, bool sick, int64_t now)
 {
     native_task *task = &job->task[said->task];
 
@@ -297,7 +339,7 @@ static void take_task(native *e, native_job *job, const st_agent_status *status,
     task->ended_ms = st_native_ended_at(job, status, said, now);
     if (!failed(task) || leaves(job) || job->due)
         return;
-    if ((said->node_fault || status->sick) && another_try(e, job)) {
+    if ((said->node_fault || sick) && another_try(e, job)) {
         requeue_job(e, job, said->task, now);
     } else {
         char why[REASON_MAX];
@@ -348,14 +390,17 @@ static void take_tasks(native *e, native_node *node, const st_agent_status *give
         if (said->odd)
             st_native_flag(e, node, ST_FLAG_FIGURES, "it said that a task ended as no process can",
                            now);
-        if (!sick || !bad(said))
-            take_task(e, job, status, said, now);
+        uint16_t ill = job->task[said->task].grant.devs & node->sick_gpus;
+
+        if (!(sick || (ill & ~node->stay_gpus)) || !bad(said))
+            take_task(e, job, status, said, status->sick || ill, now);
     }
     for (size_t i = 0; i < node->list.n; i++) {
         native_job *job = node->list.v[i].job;
         native_task *task = &job->task[node->list.v[i].task];
 
-        if (!sick && task->heard_at != node->heard && task_states[task->state].there) {
+        if (!sick && !(task->grant.devs & node->sick_gpus) && task->heard_at != node->heard &&
+            task_states[task->state].there) {
             task->state = ST_TASK_EXITED;
             task->exit_code = EXIT_VANISHED;
             task->ended_ms = now;
@@ -449,6 +494,7 @@ int st_native_status(st_engine *engine, const char *name, const st_agent_status 
             st_said_text(status->reason && status->reason[0] ? status->reason
                                                              : "its agent says it cannot be used",
                          node->reason, sizeof node->reason);
+        take_gpus(node, status);
         take_test(e, node, status, now);
         st_native_take_images(e, node, status, now);
         st_native_used(e, node, status, now);

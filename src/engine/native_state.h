@@ -101,9 +101,15 @@ typedef struct native_node {
     bool held;          /* it takes nothing new, says its agent */
     st_finding finding; /* of lost, sick and held */
     char reason[120];
-    uint64_t revision, heard; /* heard: how many statuses */
-    int64_t lease_ms;         /* when it runs out */
-    int64_t told_ms;          /* when its state was last reported */
+    int ndevs;
+    uint16_t sick_gpus;                /* that its agent cannot use */
+    uint16_t out_gpus, stay_gpus;      /* out for what an agent said; of them, whose jobs stay */
+    st_finding gpu_found[ST_DEVS_MAX]; /* of sick_gpus */
+    char gpu_reason[ST_DEVS_MAX][120];
+    int64_t gpu_told_ms[ST_DEVS_MAX]; /* when its state was last reported */
+    uint64_t revision, heard;         /* heard: how many statuses */
+    int64_t lease_ms;                 /* when it runs out */
+    int64_t told_ms;                  /* when its state was last reported */
     int64_t skew_ms,
         skew_before_ms; /* our clock less its: the least of these statuses, and of those before */
     int skew_n;         /* how many these are */

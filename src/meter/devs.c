@@ -71,21 +71,29 @@ static bool carved_up(const dev *d)
     return d->list.n > 0 && st_mig_room(mask, ST_MIN(compute, ST_MIG_COMPUTE), ST_MIG_1G) == 0;
 }
 
+/* Whichever keeps it out more. */
+static st_node_state state_of(const host *nd, const dev *d)
+{
+    bool open = nd->state == ST_NODE_READY || nd->state == ST_NODE_DRAINING;
+    return open && d->state != ST_NODE_READY ? d->state : nd->state;
+}
+
 void meter_place(st_meter *m, dev *d)
 {
     const host *nd = &m->nodes.v[d->node];
+    st_node_state state = state_of(nd, d);
     int at[NPLACES] = {[GRANTED] = ST_MIN(d->held_m, ST_WHOLE_M)};
     int rest = nd->state == ST_NODE_REMOVED ? 0 : ST_WHOLE_M - at[GRANTED];
-    if (nd->state != ST_NODE_READY && nd->state != ST_NODE_DRAINING)
+    if (state != ST_NODE_READY && state != ST_NODE_DRAINING)
         at[UNHEALTHY] = rest;
-    else if (nd->state == ST_NODE_DRAINING || (rest > 0 && carved_up(d)))
+    else if (state == ST_NODE_DRAINING || (rest > 0 && carved_up(d)))
         at[OVERHEAD] = rest;
     else
         at[OVERHEAD] = (int)ST_MIN(rest, d->planned_m);
     at[IDLE] = rest - at[UNHEALTHY] - at[OVERHEAD];
-    st_where why = nd->state == ST_NODE_DRAINING ? ST_WHERE_DRAINING
-                   : rest > 0 && carved_up(d)    ? ST_WHERE_LEFTOVER
-                                                 : ST_WHERE_KEPT;
+    st_where why = state == ST_NODE_DRAINING  ? ST_WHERE_DRAINING
+                   : rest > 0 && carved_up(d) ? ST_WHERE_LEFTOVER
+                                              : ST_WHERE_KEPT;
     meter_part_move(m, d, at, why);
     d->why = why;
     for (int p = 0; p < NPLACES; p++) {

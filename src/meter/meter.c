@@ -114,6 +114,15 @@ void st_meter_node(st_meter *m, const st_node *in, int64_t now)
         meter_place(m, meter_dev(m, in->id, d));
 }
 
+void st_meter_gpu(st_meter *m, int32_t id, int gpu, st_node_state state, int64_t now)
+{
+    st_meter_advance(m, now);
+    ST_ASSERT(id >= 0 && (size_t)id < m->nodes.n && gpu >= 0 && gpu < m->nodes.v[id].ndevs);
+    dev *d = meter_dev(m, id, gpu);
+    d->state = state;
+    meter_place(m, d);
+}
+
 /* ---- plans -------------------------------------------------------------------------------- */
 
 static size_t plan_at(const st_meter *m, uint64_t job)
@@ -298,7 +307,17 @@ bool st_meter_failed(const st_meter *m, uint64_t job)
     for (int t = 0; t < tasks; t++)
         if (m->nodes.v[grants[t].node].state == ST_NODE_FAILED)
             return true;
+    for (int t = 0; t < tasks; t++)
+        for (unsigned devs = grants[t].devs; devs; devs &= devs - 1)
+            if (meter_dev(m, grants[t].node, __builtin_ctz(devs))->state == ST_NODE_FAILED)
+                return true;
     return false;
+}
+
+st_node_state st_meter_gpu_state(const st_meter *m, int32_t id, int gpu)
+{
+    ST_ASSERT(id >= 0 && (size_t)id < m->nodes.n && gpu >= 0 && gpu < m->nodes.v[id].ndevs);
+    return meter_dev(m, id, gpu)->state;
 }
 
 st_meter_dev st_meter_device(const st_meter *m, int32_t id, int at)

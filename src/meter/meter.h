@@ -38,6 +38,9 @@ void st_meter_advance(st_meter *m, int64_t now);
 
 /* A node is new or its state has changed. */
 void st_meter_node(st_meter *m, const st_node *node, int64_t now);
+/* One of its GPUs alone is out, or serves again (READY). */
+void st_meter_gpu(st_meter *m, int32_t id, int gpu, st_node_state state, int64_t now);
+st_node_state st_meter_gpu_state(const st_meter *m, int32_t id, int gpu);
 
 /* A stay begins: the job is on these devices, one grant per task. `type` is the GPU type it got, -1
  * none. A job that is on devices already is moved (its old stay ends as preempted); a plan kept for it

@@ -13,7 +13,8 @@
 #include "meter/state.h"
 #include "model/codec.h"
 
-#define MAGIC         UINT64_C(0x3572746d544e5453) /* "STNTmtr5" */
+#define MAGIC         UINT64_C(0x3672746d544e5453) /* "STNTmtr6" */
+#define MAGIC5        UINT64_C(0x3572746d544e5453) /* "STNTmtr5": no GPU is out alone */
 #define MAGIC4        UINT64_C(0x3472746d544e5453) /* "STNTmtr4": what is inside floors is not known */
 #define MAGIC3        UINT64_C(0x3372746d544e5453) /* "STNTmtr3": pools are not known */
 #define MAGIC2        UINT64_C(0x3272746d544e5453) /* "STNTmtr2": starts are not known */
@@ -68,6 +69,8 @@ static void io_nodes(codec *c, st_meter *m)
             st_vec_push(&m->devs, (dev){.node = (int32_t)i});
             m->types[nd->type].ndevs++;
         }
+        for (int d = 0; c->format >= 6 && d < nd->ndevs && !c->bad; d++)
+            IO_IN(c, meter_dev(m, (int32_t)i, d)->state, 0, ST_NODE_STATE_COUNT - 1);
     }
     for (int t = 0; t < ST_TYPES_MAX; t++) {
         for (int p = 0; p < NPLACES; p++) {
@@ -418,13 +421,14 @@ static void io_meter(codec *c, st_meter *m)
 {
     uint64_t magic = MAGIC;
     io_u64(c, &magic);
-    spoil_if(c, magic != MAGIC && magic != MAGIC4 && magic != MAGIC3 && magic != MAGIC2 &&
-                    magic != MAGIC1);
+    spoil_if(c, magic != MAGIC && magic != MAGIC5 && magic != MAGIC4 && magic != MAGIC3 &&
+                    magic != MAGIC2 && magic != MAGIC1);
     c->format = magic == MAGIC1   ? 1
                 : magic == MAGIC2 ? 2
                 : magic == MAGIC3 ? 3
                 : magic == MAGIC4 ? 4
-                                  : 5;
+                : magic == MAGIC5 ? 5
+                                  : 6;
     if (!c->out)
         m->parts_whole = m->pools_known = c->format >= 4;
     io_moment(c, &m->now, -MOMENT_MAX, MOMENT_MAX);

@@ -57,8 +57,9 @@ typedef struct dev {
     int32_t held_m;    /* by residents */
     int64_t planned_m; /* by plans that wait */
     int at_m[NPLACES];
-    st_where why;     /* of its overhead */
-    int64_t since_ms; /* crowded: dealt out up to here */
+    st_node_state state; /* READY: as its node; else it is out alone */
+    st_where why;        /* of its overhead */
+    int64_t since_ms;    /* crowded: dealt out up to here */
 } dev;
 
 typedef struct host {

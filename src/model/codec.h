@@ -44,8 +44,9 @@
  *  22 by when a node drains, and what becomes of its jobs then
  *  23 which nodes a job allows
  *  24 jobs that wait for others, are on hold, are tried again; arrays with a throttle
- *  25 what jobs need to save, how fast pauses were, the policy `grace_limit`; bookings of slices and shares */
-#define ST_CODEC_FORMAT 25
+ *  25 what jobs need to save, how fast pauses were, the policy `grace_limit`; bookings of slices and shares
+ *  26 GPUs that are out of service alone, and those that a test left out */
+#define ST_CODEC_FORMAT 26
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */

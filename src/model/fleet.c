@@ -31,6 +31,11 @@ static void forget(st_node *node)
 {
     st_node_note_set(&node->word, NULL, NULL, 0);
     st_node_note_set(&node->fault, NULL, NULL, 0);
+    for (int d = 0; node->gpus && d < node->ndevs; d++)
+        st_node_note_set(&node->gpus[d].note, NULL, NULL, 0);
+    free(node->gpus);
+    node->gpus = NULL;
+    node->out = 0;
     node->due_ms = 0;
 }
 
@@ -266,6 +271,9 @@ void st_fleet_remove_node(st_fleet *fleet, st_node *node)
     for (int d = 0; d < node->ndevs; d++)
         leave(fleet, ST_TOPO_NVLINK, node->nvlink[d], node->id);
     node->home = 0;
+    for (unsigned devs = node->out; devs; devs &= devs - 1)
+        node->view.dev[__builtin_ctz(devs)].mode = ST_DEV_FREE; /* nobody is on it */
+    st_view_seal(node, &node->view);
     forget(node);
 }
 

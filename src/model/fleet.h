@@ -140,6 +140,17 @@ typedef struct st_node_note {
     int64_t since_ms;
 } st_node_note;
 
+/* A GPU that is out of service while its node need not be. DRAINING: it takes nobody new, and who has it stays. SUSPECT: the
+ * same, since too many others are out. FAILED: it is lost; who had it leaves. TESTING: it has failed and waits for
+ * a test of its node. RETIRED: it failed again after it was repaired. */
+typedef struct st_gpu_out {
+    st_node_state state; /* READY: it serves */
+    st_node_note note;
+    st_finding found; /* of what an engine found, without words; NONE: it is somebody's word */
+    bool worn;        /* it is retired when its engine takes the fault back */
+    bool unproven;    /* it has failed since it passed a test */
+} st_gpu_out;
+
 typedef struct st_node {
     int32_t id;
     char *name;
@@ -175,7 +186,9 @@ typedef struct st_node {
     uint16_t fence;
     bool ajar;
     int64_t fence_cpu_m, fence_ram_mib;
-    st_view view; /* for everybody, see above */
+    uint16_t out;     /* GPUs that take nobody new; set by st_node_set_gpu alone */
+    st_gpu_out *gpus; /* by device; NULL: none was ever out */
+    st_view view;     /* for everybody, see above */
 } st_node;
 
 /* A rack, block, zone or NVLink domain. */
@@ -278,6 +291,18 @@ static inline bool st_node_closed(st_node_state state)
     return state != ST_NODE_READY && state != ST_NODE_FAILED && state != ST_NODE_REMOVED;
 }
 void st_node_set_state(st_fleet *fleet, st_node *node, st_node_state state);
+/* A GPU alone: READY puts it back into service. */
+void st_node_set_gpu(st_fleet *fleet, const st_tree *tree, st_node *node, int gpu,
+                     st_node_state state);
+static inline st_node_state st_gpu_state(const st_node *node, int gpu)
+{
+    return node->out >> gpu & 1 ? node->gpus[gpu].state : ST_NODE_READY;
+}
+/* Nothing of it counts now, whoever is about to leave it. */
+static inline bool st_gpu_away(const st_node *node, int gpu)
+{
+    return st_gpu_state(node, gpu) == ST_NODE_FAILED;
+}
 /* Copies both texts; by NULL: nothing is noted any more. */
 void st_node_note_set(st_node_note *note, const char *by, const char *reason, int64_t since_ms);
 /* Why it is out of service; NULL: nobody said. */

@@ -3,6 +3,7 @@
 #include "model/fleet.h"
 
 #include "base/macros.h"
+#include "base/mem.h"
 #include "base/mutant.h"
 
 int64_t st_share_vram_mib(const st_fleet *fleet, const st_shape *shape, int32_t type)
@@ -126,6 +127,13 @@ static bool is_fenced(const st_node *node, st_when when)
     return node->fence && !node->ajar && when != ST_WHEN_EMPTY;
 }
 
+/* Devices that nobody may have, whoever is there. */
+static unsigned shut(const st_node *node, st_when when)
+{
+    unsigned out = when == ST_WHEN_EMPTY || ST_BROKEN(GPU_OUT) ? 0 : node->out;
+    return out | (is_fenced(node, when) ? node->fence : 0);
+}
+
 static used sum_of(const st_node *node, st_when when, const both *b)
 {
     int64_t cpu = is_fenced(node, when) ? node->fence_cpu_m : 0;
@@ -168,7 +176,7 @@ void st_view_build(const st_fleet *fleet, const st_tree *tree, const st_node *no
         if (count_at(node, &node->residents.v[i], when, &u))
             mark(fleet, tree, node, job, &job->grants[node->residents.v[i].task], ret);
     }
-    for (unsigned devs = is_fenced(node, when) ? node->fence : 0; devs; devs &= devs - 1)
+    for (unsigned devs = shut(node, when); devs; devs &= devs - 1)
         ret->dev[__builtin_ctz(devs)].mode = ST_DEV_WHOLE;
     leave_free(node, when, &u, ret);
     st_view_seal(node, ret);
@@ -176,7 +184,7 @@ void st_view_build(const st_fleet *fleet, const st_tree *tree, const st_node *no
 
 void st_view_outline(const st_node *node, st_when when, st_view *ret)
 {
-    unsigned taken = is_fenced(node, when) ? node->fence : 0;
+    unsigned taken = shut(node, when);
     both u = {0};
     size_t n = when == ST_WHEN_EMPTY ? 0 : node->residents.n;
     for (size_t i = 0; i < n; i++) {
@@ -214,6 +222,26 @@ void st_node_set_state(st_fleet *fleet, st_node *node, st_node_state state)
 {
     node->state = state;
     note_change(fleet, node);
+}
+
+void st_node_set_gpu(st_fleet *fleet, const st_tree *tree, st_node *node, int gpu,
+                     st_node_state state)
+{
+    ST_ASSERT(gpu >= 0 && gpu < node->ndevs);
+    if (!node->gpus && state == ST_NODE_READY)
+        return;
+    if (!node->gpus)
+        node->gpus = st_xcalloc((size_t)node->ndevs, sizeof *node->gpus);
+    st_gpu_out *g = &node->gpus[gpu];
+    g->state = state;
+    if (state == ST_NODE_READY) {
+        st_node_note_set(&g->note, NULL, NULL, 0);
+        g->found = (st_finding){.gpu = -1};
+        g->worn = g->unproven = false;
+    }
+    unsigned bit = 1u << gpu;
+    node->out = (uint16_t)(state == ST_NODE_READY ? node->out & ~bit : node->out | bit);
+    st_node_refresh(fleet, tree, node);
 }
 
 void st_node_add(st_fleet *fleet, const st_tree *tree, st_job *job, int32_t task)

@@ -49,6 +49,7 @@ static void event_of(const st_play *play, const st_scn_action *a, st_event *ev)
         if (a->within_ms > 0)
             ev->u.node_state.by_ms = a->at_ms + a->within_ms;
         ev->u.node_state.then = a->then;
+        ev->u.node_state.part = a->part;
         break;
     case ST_DO_ACCOUNT:
         ev->kind = ST_EV_ACCOUNT;
@@ -86,6 +87,7 @@ static void event_of(const st_play *play, const st_scn_action *a, st_event *ev)
         ev->u.node_state.how = a->kind == ST_DO_FAULT ? ST_HOW_FAULT : ST_HOW_HEALED;
         ev->u.node_state.state = a->state;
         ev->u.node_state.finding = a->finding;
+        ev->u.node_state.part = a->part;
         break;
     case ST_DO_RESET:
         ev->kind = ST_EV_INCIDENT;

@@ -115,15 +115,19 @@ static int read_drain(const st_scenario *s, const st_doc_node *map, st_scn_actio
 static int read_node(st_scenario *s, const st_doc_node *map, const st_scn_action *base, st_err *err)
 {
     static const char *const keys[] = {"fail",   "drain",  "return", "remove", "suspect", "test",
-                                       "repair", "retire", "within", "then",   NULL};
+                                       "repair", "retire", "within", "then",   "gpu",     NULL};
     static const st_node_state states[] = {ST_NODE_FAILED,  ST_NODE_DRAINING, ST_NODE_READY,
                                            ST_NODE_REMOVED, ST_NODE_SUSPECT,  ST_NODE_TESTING,
                                            ST_NODE_REPAIR,  ST_NODE_RETIRED};
     st_scn_action drain = *base;
+    const st_doc_node *gpu = st_doc_get(map, "gpu");
+    int64_t part = -1;
     int r = st_doc_check_keys(s->doc, map, keys, err);
 
     if (r == 0)
         r = read_drain(s, map, &drain, err);
+    if (r == 0 && gpu)
+        r = st_doc_i64(s->doc, gpu, 0, ST_DEVS_MAX - 1, &part, err);
     if (r < 0)
         return r;
     for (const st_doc_node *verb = map->child; verb; verb = verb->next) {
@@ -142,6 +146,7 @@ static int read_node(st_scenario *s, const st_doc_node *map, const st_scn_action
             else if (r < 0)
                 return r;
             action.state = states[k];
+            action.part = (int)part + 1;
             st_vec_push(&s->actions, action);
         }
     }

@@ -2,6 +2,7 @@
  * Looking at accounts, nodes and the whole scene: what there is at this moment
  * of a play, written the way scenario_expect.c writes what was wanted.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -120,6 +121,20 @@ static void node_free(const st_play *play, const st_scn_expect *e, st_strbuf *ou
 static void node_state(const st_play *play, const st_scn_expect *e, st_strbuf *out)
 {
     st_strbuf_add(out, st_node_state_name(st_core_fleet(play->core)->nodes.v[e->node]->state));
+}
+
+/* Its GPUs that are out of service alone. */
+static void node_gpus(const st_play *play, const st_scn_expect *e, st_strbuf *out)
+{
+    const st_node *node = st_core_fleet(play->core)->nodes.v[e->node];
+    char number[16];
+
+    for (int d = 0; d < node->ndevs; d++) {
+        if (!(node->out >> d & 1))
+            continue;
+        snprintf(number, sizeof number, "%d", d);
+        st_scn_list_add(out, number);
+    }
 }
 
 static void node_jobs(const st_play *play, const st_scn_expect *e, st_strbuf *out)
@@ -308,6 +323,7 @@ const st_expect_row st_expect_node[] = {
     {"state", ST_X_NODE_STATE, node_state},
     {"free_gpus", ST_X_COUNT, node_free},
     {"jobs", ST_X_JOB_SET, node_jobs},
+    {"gpus_out", ST_X_COUNTS, node_gpus},
     {0},
 };
 

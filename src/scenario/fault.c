@@ -14,7 +14,7 @@ typedef struct fault_fields {
     const char *kind;
     int count, times, gpu;
     int64_t code, every_ms;
-    bool hold, passed;
+    bool hold, passed, alone;
 } fault_fields;
 
 static const st_field rows[] = {
@@ -38,6 +38,7 @@ static const st_field rows[] = {
     {.key = "code", .kind = ST_F_I64, .offset = offsetof(fault_fields, code), .lo = 0, .hi = 999},
     {.key = "every", .kind = ST_F_DURATION, .offset = offsetof(fault_fields, every_ms)},
     {.key = "hold", .kind = ST_F_BOOL, .offset = offsetof(fault_fields, hold)},
+    {.key = "alone", .kind = ST_F_BOOL, .offset = offsetof(fault_fields, alone)},
     {.key = "passed", .kind = ST_F_BOOL, .offset = offsetof(fault_fields, passed)},
     {0},
 };
@@ -56,6 +57,8 @@ static int check(const st_scenario *s, const st_doc_node *map, const fault_field
                            st_quote(q, f->kind));
     if (base->kind == ST_DO_FAULT && !f->kind)
         return st_doc_fail(s->doc, map, err, ST_EINVAL, "key \"kind\" is missing");
+    if (f->alone && f->gpu < 0)
+        return st_doc_fail(s->doc, map, err, ST_EINVAL, "key \"gpu\" is missing");
     if (f->every_ms > ST_DURATION_MAX_MS / f->times ||
         base->at_ms > ST_DURATION_MAX_MS - f->every_ms * f->times)
         return st_doc_fail(s->doc, map, err, ST_ERANGE, "the last of them comes too late");
@@ -92,6 +95,7 @@ static int read_map(st_scenario *s, const st_doc_node *map, const st_scn_action 
     if (r < 0)
         return r;
     action.state = f.hold ? ST_NODE_DRAINING : ST_NODE_FAILED;
+    action.part = f.alone ? f.gpu + 1 : 0;
     action.passed = f.passed;
     action.finding = (st_finding){
         .kind = f.kind ? st_fault_parse(f.kind) : ST_FAULT_TEST, .gpu = f.gpu, .code = f.code};

@@ -81,7 +81,9 @@ static json_t *event_json(const st_play *play, const st_play_event *event)
         json_object_set_new(o, "account", json_string(account_name(play, fx->account)));
     if (fx->kind == ST_FX_FLOOR)
         json_object_set_new(o, "floor_milli", json_integer(fx->floor_m));
-    if (fx->kind == ST_FX_NODE) {
+    if (fx->kind == ST_FX_GPU)
+        json_object_set_new(o, "gpu", json_integer((json_int_t)fx->other));
+    if (fx->kind == ST_FX_NODE || fx->kind == ST_FX_GPU) {
         json_object_set_new(o, "node",
                             json_string(st_core_fleet(play->core)->nodes.v[fx->node]->name));
         json_object_set_new(o, "state",

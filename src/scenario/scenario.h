@@ -114,6 +114,7 @@ typedef struct st_scn_action {
     const char *labels;      /* of ST_DO_LABELS: all of them */
     bool force;              /* of ST_DO_LABELS: although bookings lose their place */
     st_finding finding;      /* of ST_DO_FAULT and TESTED */
+    int part;                /* of ST_DO_NODE, FAULT and HEALED: d + 1, its GPU d alone */
     bool passed;             /* of ST_DO_TESTED */
     int64_t incident;        /* of ST_DO_RESET */
     int by;                  /* of ST_DO_HOLD and RELEASE */

@@ -197,6 +197,10 @@ void st_play_what(const st_play *play, const st_play_event *event, st_strbuf *wh
     } else if (fx->kind == ST_FX_NODE) {
         st_strbuf_addf(what, "node %s", st_node_state_name((st_node_state)fx->node_state));
         st_strbuf_add(where, st_core_fleet(play->core)->nodes.v[fx->node]->name);
+    } else if (fx->kind == ST_FX_GPU) {
+        st_strbuf_addf(what, "GPU %s", st_node_state_name((st_node_state)fx->node_state));
+        st_strbuf_addf(where, "GPU %" PRIu64 " of %s", fx->other,
+                       st_core_fleet(play->core)->nodes.v[fx->node]->name);
     } else if (fx->kind == ST_FX_INCIDENT) {
         st_strbuf_addf(what, "incident %s", st_incident_name((st_incident_news)fx->news));
         st_strbuf_addf(where, "%" PRIu64, fx->other);

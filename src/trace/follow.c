@@ -219,6 +219,7 @@ static void follow_one(st_player *p, const st_effect *fx)
     case ST_FX_SPARE:
     case ST_FX_FLOOR:
     case ST_FX_NODE:
+    case ST_FX_GPU:
     case ST_FX_STOP:
     case ST_FX_BOOKING:
     case ST_FX_INCIDENT:

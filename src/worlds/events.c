@@ -518,6 +518,7 @@ int st_fuzz_next(st_fuzz_gen *gen, int *ret_n, st_err *err)
         for (int i = 0; i < n; i++)
             one_event(gen, i > 0);
         st_fuzz_drain(gen);
+        st_fuzz_gpus(gen);
         st_fuzz_pick_labels(gen);
         st_fuzz_book(gen);
         st_fuzz_flow(gen);

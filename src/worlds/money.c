@@ -488,7 +488,7 @@ int st_fuzz_money_end(st_fuzz_money *f, const st_core *core, const st_meter *m,
     int r = 0;
     for (size_t i = 0; r == 0 && i < fx->list.n; i++) {
         const st_effect *e = &fx->list.v[i];
-        moved |= e->kind == ST_FX_FLOOR || e->kind == ST_FX_NODE;
+        moved |= e->kind == ST_FX_FLOOR || e->kind == ST_FX_NODE || e->kind == ST_FX_GPU;
         if (e->kind == ST_FX_END)
             r = end_of(f, st_core_tree(core), e, err);
     }

@@ -276,6 +276,10 @@ static int drain_begin(st_fuzz_run *run, st_err *err)
         if (fleet->nodes.v[i]->state != ST_NODE_READY &&
             fleet->nodes.v[i]->state != ST_NODE_REMOVED)
             st_vec_push(&own, ev);
+        for (unsigned devs = fleet->nodes.v[i]->out; devs; devs &= devs - 1) {
+            ev.u.node_state.part = __builtin_ctz(devs) + 1;
+            st_vec_push(&own, ev);
+        }
     }
     for (size_t i = 0; i < st_core_njobs(run->core); i++) {
         const st_job *job = st_core_job_at(run->core, i);

@@ -105,6 +105,8 @@ void st_tape_tell(const st_tape_entry *entry, st_strbuf *out)
             st_strbuf_addf(out, " fault %s", st_fault_name(ev->u.node_state.finding.kind));
         else if (ev->u.node_state.how == ST_HOW_HEALED)
             st_strbuf_add(out, " healed");
+        if (ev->u.node_state.part > 0)
+            st_strbuf_addf(out, " GPU %d alone", ev->u.node_state.part - 1);
         if (ev->u.node_state.by_ms > 0)
             st_strbuf_addf(out, " by %" PRId64 "ms then %s", ev->u.node_state.by_ms,
                            st_drain_name(ev->u.node_state.then));

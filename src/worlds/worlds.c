@@ -9,6 +9,8 @@
 #define PICK_SEEDS  25000000 /* in those behind jobs choose among nodes as well */
 #define FIRST_SEEDS 1000000  /* likewise, with what came next */
 #define FLOW_SEEDS  30000000 /* in all behind jobs wait for others */
+#define GPU_SEEDS \
+    35000000 /* in all behind single GPUs fail; those with odd numbers have bookings instead */
 
 /* What more may be the matter with a world, each in one of four. */
 static void harder(st_fuzz_gen *gen, uint64_t seed)
@@ -16,7 +18,9 @@ static void harder(st_fuzz_gen *gen, uint64_t seed)
     st_rng rng;
     st_rng_seed(&rng, seed ^ 0x68617264u);
     gen->bars = seed % 16 == 9;
-    gen->flows = !gen->stream && seed > FLOW_SEEDS;
+    gen->flows = !gen->stream && seed > FLOW_SEEDS && !(seed > GPU_SEEDS && seed % 2 == 1);
+    st_rng_seed(&gen->gpu_rng, seed ^ UINT64_C(0x67707573));
+    gen->gpus = !gen->stream && seed > GPU_SEEDS;
     st_rng_seed(&gen->flow_rng, seed ^ UINT64_C(0x666c6f77));
     st_rng_seed(&gen->book_rng, seed ^ UINT64_C(0xb00c));
     gen->books = !gen->stream && !gen->flows &&
@@ -27,10 +31,10 @@ static void harder(st_fuzz_gen *gen, uint64_t seed)
     st_rng_seed(&gen->label_rng, seed ^ UINT64_C(0x6c61626c));
     gen->labels = gen->books && st_rng_chance(&gen->label_rng, 1, 2);
     st_rng_seed(&gen->window_rng, seed ^ UINT64_C(0x77696e64));
-    gen->windows = !gen->stream && (seed <= PLAIN_SEEDS || seed > BOOK_SEEDS) &&
+    gen->windows = !gen->stream && !gen->gpus && (seed <= PLAIN_SEEDS || seed > BOOK_SEEDS) &&
                    (seed % 16 == 3 || (gen->books && seed % 3 == 0));
     st_rng_seed(&gen->drain_rng, seed ^ UINT64_C(0x6472616e));
-    gen->drains = !gen->stream && seed > DRAIN_SEEDS;
+    gen->drains = !gen->stream && seed > DRAIN_SEEDS && !(gen->gpus && gen->books);
     st_rng_seed(&gen->pick_rng, seed ^ UINT64_C(0x7069636b));
     gen->picks = !gen->stream && seed > PICK_SEEDS && seed <= PICK_SEEDS + FIRST_SEEDS;
     if (seed <= PLAIN_SEEDS || gen->stream)

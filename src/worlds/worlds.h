@@ -148,6 +148,8 @@ typedef struct st_fuzz_gen {
     st_rng pick_rng;
     bool drains; /* nodes drain by a time */
     st_rng drain_rng;
+    bool gpus; /* single GPUs fail, drain and come back */
+    st_rng gpu_rng;
     uint64_t next_booking;
     bool flows; /* jobs wait for others, are on hold and tried again, arrays have throttles */
     st_rng flow_rng;
@@ -171,6 +173,8 @@ void st_fuzz_pick(st_fuzz_gen *gen, st_job_spec *job);
 void st_fuzz_pick_labels(st_fuzz_gen *gen);
 /* Perhaps a node is to drain by some time, in the same moment (drain.c). */
 void st_fuzz_drain(st_fuzz_gen *gen);
+/* Perhaps a GPU goes out of service alone, or comes back (gpus.c). */
+void st_fuzz_gpus(st_fuzz_gen *gen);
 /* Perhaps it waits for others, is on hold, is one of an array, is tried again; and what else happens to such (flow.c). */
 void st_fuzz_flow_job(st_fuzz_gen *gen, st_tape_entry *entry);
 void st_fuzz_flow(st_fuzz_gen *gen);

@@ -426,6 +426,8 @@ static void write_state(writer *w, const st_tape_entry *e, const char *verb)
 {
     const st_event *ev = &e->event;
     st_strbuf_addf(w->out, "node: {%s: %s", verb, e->node);
+    if (ev->u.node_state.part > 0)
+        st_strbuf_addf(w->out, ", gpu: %d", ev->u.node_state.part - 1);
     if (ev->u.node_state.by_ms > 0)
         st_strbuf_addf(w->out, ", within: %" PRId64 "ms, then: %s",
                        ST_MAX(ev->u.node_state.by_ms - e->at_ms, 1),
@@ -469,10 +471,15 @@ static void write_action(writer *w, const st_tape_entry *e)
         break;
     case ST_EV_NODE_STATE:
         if (ev->u.node_state.how == ST_HOW_FAULT)
-            st_strbuf_addf(w->out, "fault: {node: %s, kind: %s, gpu: %d%s}", e->node,
+            st_strbuf_addf(w->out, "fault: {node: %s, kind: %s, gpu: %d%s%s}", e->node,
                            st_fault_name(ev->u.node_state.finding.kind),
-                           ev->u.node_state.finding.gpu,
+                           ev->u.node_state.part > 0 ? ev->u.node_state.part - 1
+                                                     : ev->u.node_state.finding.gpu,
+                           ev->u.node_state.part > 0 ? ", alone: true" : "",
                            ev->u.node_state.state == ST_NODE_DRAINING ? ", hold: true" : "");
+        else if (ev->u.node_state.how == ST_HOW_HEALED && ev->u.node_state.part > 0)
+            st_strbuf_addf(w->out, "healed: {node: %s, gpu: %d, alone: true}", e->node,
+                           ev->u.node_state.part - 1);
         else if (ev->u.node_state.how == ST_HOW_HEALED)
             st_strbuf_addf(w->out, "healed: %s", e->node);
         else
