@@ -1,7 +1,7 @@
 #!/bin/sh
 # One fault from its beginning to the bill, with real containers on simulated GPUs: a GPU needs a reset under a job that saves as it
 # goes. The incident is told and shown, the job goes on elsewhere from where it was, a job that is to fail with its node does, the node
-# comes back through a test, the incident is over, and the bill credits what was lost. $1 is stint.
+# comes back through a test, the incident is over, a node is emptied by a time after its job has saved, and the bill credits what was lost. $1 is stint.
 set -u
 . "$(dirname "$0")/lib/stintd.sh"
 . "$(dirname "$0")/lib/agents.sh"
@@ -79,6 +79,25 @@ ran=$((ran + 1))
 wait_for none_open || fail "the incident is not over: $("$stint" incidents)"
 json_of incidents --all
 json "d['incidents'][0]['state'] == 'over' and d['incidents'][0]['nodes'][0]['out_seconds'] >= 0"
+
+# A node is emptied by a time: who can save does, and goes on elsewhere from there, and nothing of that is lost or counts as
+# preempted. The node comes back as it was.
+# shellcheck disable=SC2016 # for the shell inside
+submit --name saves --gpus 2 --cpu 0.2 --ram 64Mi --limit 10m --on-preempt checkpoint -- \
+    sh -c 'n=$(cat /data/saved 2>/dev/null || echo 0); trap "echo \$n >/data/saved; exit 0" TERM; echo "goes on from $n"; while :; do n=$((n + 1)); sleep 0.1; done'
+saves=$job
+writes "$saves" 'goes on from 0'
+left=$(where_is "$saves")
+try 0 'draining' node drain --within 2s --reason 'new fans' "$left"
+went_on() { "$stint" logs "$saves" | grep -q 'goes on from [1-9]' && is "$saves" running && [ "$(where_is "$saves")" != "$left" ]; }
+ran=$((ran + 1))
+wait_for went_on || fail "it does not go on from what it saved: $("$stint" show "$saves") $("$stint" logs "$saves")"
+json_of show "$saves"
+json "d['preemptions'] == 0"
+try 0 'ready' node ready "$left"
+node_becomes "$left" ready
+try 0 '' cancel "$saves"
+becomes "$saves" cancelled
 
 # The bill credits what was charged for the work that is lost, at 1 for each GPU-second: no more than what was lost, since time is charged
 # from when tasks have begun.
