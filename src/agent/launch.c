@@ -92,6 +92,9 @@ static const char **environment(st_arena *arena, const json_t *job, const st_lau
         if (n < ENV_MAX)
             v[n++] = fmt(arena, "%s=%s", key, s ? s : (number ? number : ""));
     }
+    if (json_is_true(json_object_get(json_object_get(job, "document"), "terminal")) &&
+        !json_object_get(env, "TERM"))
+        v[n++] = "TERM=xterm";
     v[n++] = fmt(arena, "STINT_JOB=%s", l->order->key.job);
     v[n++] = fmt(arena, "STINT_STAY=%d", l->order->key.stay);
     v[n++] = fmt(arena, "STINT_TASK=%d", l->order->key.task);
@@ -504,7 +507,9 @@ int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_
                      .ram_mib = json_integer_value(json_object_get(job, "ram_mib")),
                      .grace_ms = GRACE_MS,
                      .signal = t->signal,
-                     .merge_output = true};
+                     .merge_output = true,
+                     .terminal = json_is_true(json_object_get(doc, "terminal")),
+                     .input = json_is_true(json_object_get(doc, "stdin"))};
     int r;
 
     st_launch_id(t, id);

@@ -143,6 +143,9 @@ static int reach(const way *w, int *ret, st_err *err)
 
         return st_run_enter(w->host->exec->run, id, spec ? spec : "{}", ret, err);
     }
+    if (strcmp(kind, "attach") == 0)
+        return st_run_attach(w->host->exec->run, id, number_of(w, "from"),
+                             json_is_true(json_object_get(w->order, "write")), ret, err);
     return st_fail(err, ST_ESTATE, "the node's agent is too old for this");
 }
 

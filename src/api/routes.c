@@ -11,7 +11,7 @@
     {                                                                                \
         method, "/v1/services/{name}/call", ST_MAY_CALL,                             \
             ST_ROUTE_TAIL | ST_ROUTE_PAGE | ST_ROUTE_ANY_BODY | ST_ROUTE_UNCHANGED | \
-                ST_ROUTE_NO_KEY,                                                     \
+                ST_ROUTE_NO_KEY,                                     \
             st_api_service_call, id, "Call a service", NULL, NULL, NULL, 0           \
     }
 #define OPEN(method, pattern, fn, id, summary, response)                                      \
@@ -86,16 +86,16 @@ static const st_route routes[] = {
         "Show a file of a job's folder, or list it", st_job_files_query, "FileList"),
     ASK("/v1/jobs/{id}/bytes", ST_MAY_SUBMIT, st_api_job_bytes, "getJobBytes",
         "Read a piece of a file of a job's folder", st_bytes_query, "application/octet-stream"),
-    WRITE("POST", "/v1/jobs/{id}/tunnels", ST_MAY_SUBMIT, 0, st_api_tunnel_make, "createTunnel",
-          "Open a way into a running job of yours: a command, or a port of it", "TunnelSpec",
-          "Tunnel", 201),
-    READ("/v1/tunnels", ST_MAY_SUBMIT, st_api_tunnels_list, "listTunnels",
+    WRITE("POST", "/v1/jobs/{id}/tunnels", ST_MAY_SEE, 0, st_api_tunnel_make, "createTunnel",
+          "Open a way into a running job: a command, a port of it, or its own streams",
+          "TunnelSpec", "Tunnel", 201),
+    READ("/v1/tunnels", ST_MAY_SEE, st_api_tunnels_list, "listTunnels",
          "List the open ways into jobs: yours; admins see those of the subtree", NULL,
          "TunnelList"),
-    READ("/v1/tunnels/{id}/connect", ST_MAY_SUBMIT, st_api_tunnel_connect, "connectTunnel",
+    READ("/v1/tunnels/{id}/connect", ST_MAY_SEE, st_api_tunnel_connect, "connectTunnel",
          "Become a connection into the job (Upgrade: stint-tunnel, 101)", NULL, NULL),
-    {"DELETE", "/v1/tunnels/{id}", ST_MAY_SUBMIT, ST_ROUTE_UNCHANGED, st_api_tunnel_end,
-     "endTunnel", "Close a way into a job, with its connections", NULL, NULL, NULL, 204},
+    {"DELETE", "/v1/tunnels/{id}", ST_MAY_SEE, ST_ROUTE_UNCHANGED, st_api_tunnel_end, "endTunnel",
+     "Close a way into a job, with its connections", NULL, NULL, NULL, 204},
     READ("/v1/jobs/{id}/logs", ST_MAY_SEE, st_api_job_logs, "getJobLogs",
          "Read the output of a task", logs_query, "text/plain"),
     READ("/v1/jobs/{id}/use", ST_MAY_SEE, st_api_job_use, "getJobUse",

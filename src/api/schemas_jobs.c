@@ -29,15 +29,15 @@ const st_schema st_schemas_jobs[] = {
      "\"mps\", \"time\"]}, \"profile\": {\"type\": \"string\", \"description\": \"MIG "
      "profile: 1g, 3g, 3g.40gb\"}, \"share\": {\"type\": \"number\"}, \"vram\": "
      "{\"type\": [\"string\", \"number\"], \"description\": \"64Gi, 512Mi, or GiB\"}, "
-     "\"topology\": {\"type\": \"object\", \"properties\": {\"require\": {\"type\": "
-     "\"string\"}, \"prefer\": {\"type\": \"string\"}}, \"additionalProperties\": false}, "
+     "\"topology\": {\"$ref\": \"#/components/schemas/JobTopology\"}, "
      "\"priority\": {\"type\": [\"string\", \"integer\"], \"description\": \"low, normal, "
      "high or a number\"}, \"limit\": {\"type\": [\"string\", \"integer\"], "
      "\"description\": \"90s or 1h30m\"}, \"on_preempt\": {\"type\": \"string\", "
      "\"enum\": [\"checkpoint\", \"pause\", \"requeue\", \"cancel\"]}, \"grace\": {\"type\": "
      "[\"string\", \"integer\"]}, \"on_fault\": "
      "{\"type\": \"string\", \"enum\": [\"requeue\", \"fail\"]}, \"latency_critical\": "
-     "{\"type\": \"boolean\"}, \"rdma\": {\"type\": \"boolean\"}, \"hard_share\": {\"type\": "
+     "{\"type\": \"boolean\"}, \"rdma\": {\"type\": \"boolean\"}, \"terminal\": {\"type\": "
+     "\"boolean\"}, \"stdin\": {\"type\": \"boolean\"}, \"hard_share\": {\"type\": "
      "\"boolean\", \"description\": "
      "\"never more than the share\"}, \"gpu_time\": {\"type\": [\"string\", \"integer\"], "
      "\"description\": \"per task: 1h30m\"}, \"pool\": {\"type\": "
@@ -89,6 +89,9 @@ const st_schema st_schemas_jobs[] = {
                  "false}, {\"type\": \"array\", \"maxItems\": 64, \"items\": {}}], "
                  "\"description\": \"jobs or arrays "
                  "that must end before\"}"},
+    {"JobTopology",
+     "{\"type\": \"object\", \"properties\": {\"require\": {\"type\": \"string\"}, \"prefer\": "
+     "{\"type\": \"string\"}}, \"additionalProperties\": false}"},
     {"JobSecrets",
      "{\"type\": \"object\", \"properties\": {}, \"additionalProperties\": true, "
      "\"description\": \"NAME: SECRET puts the secret into /run/stint/secrets/NAME; NAME: "
@@ -350,14 +353,18 @@ const st_schema st_schemas_jobs[] = {
                   "{\"type\": \"integer\"}}, \"required\": [\"account\", \"states\"]}"},
     {"TunnelSpec",
      "{\"type\": \"object\", \"properties\": {\"kind\": {\"type\": \"string\", \"enum\": "
-     "[\"exec\", \"forward\"]}, \"task\": {\"type\": \"integer\", \"minimum\": 0}, "
+     "[\"exec\", \"forward\", \"attach\"]}, \"task\": {\"type\": \"integer\", \"minimum\": 0}, "
      "\"command\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}, \"description\": \"of "
      "exec\"}, \"tty\": {\"type\": \"boolean\", \"description\": \"of exec: give it a terminal\"}, "
      "\"rows\": {\"type\": \"integer\"}, \"cols\": {\"type\": \"integer\"}, \"term\": {\"type\": "
      "\"string\", \"description\": \"its kind, as in TERM\"}, \"port\": {\"type\": \"integer\", "
      "\"minimum\": 1, \"maximum\": 65535, \"description\": \"of forward: on 127.0.0.1 in the "
      "task's "
-     "own network\"}}, \"required\": [\"kind\"], \"additionalProperties\": false}"},
+     "own network\"}, \"read_only\": {\"type\": \"boolean\", \"description\": \"of attach: only "
+     "watch\"}, \"from\": {\"type\": \"integer\", \"description\": \"of attach: byte of the output "
+     "to "
+     "begin at; below 0: so many before its end\"}}, \"required\": [\"kind\"], "
+     "\"additionalProperties\": false}"},
     {"Tunnel",
      "{\"type\": \"object\", \"properties\": {\"id\": {\"type\": \"string\"}, \"kind\": {\"type\": "
      "\"string\"}, \"job\": {\"type\": \"string\"}, \"task\": {\"type\": \"integer\"}, \"stay\": "

@@ -13,6 +13,7 @@
 #define AUDIT_BYTES   1024 /* of a command that are kept in the audit log */
 #define SIZE_MAX_     1000 /* rows and columns of a terminal */
 #define TERM_MAX      32
+#define FROM_MOST     (INT64_C(1) << 50)
 
 typedef struct opening {
     st_cmd_tunnel enter; /* first */
@@ -70,7 +71,7 @@ static int read_kind(const json_t *body, st_tunnel_kind *ret, st_err *err)
             *ret = (st_tunnel_kind)k;
             return 0;
         }
-    return st_fail(err, ST_EINVAL, "kind is exec or forward, not %s",
+    return st_fail(err, ST_EINVAL, "kind is exec, forward or attach, not %s",
                    word ? st_quote(q, word) : "missing");
 }
 
@@ -92,7 +93,8 @@ static int check_keys(const json_t *body, st_tunnel_kind kind, st_err *err)
 {
     static const char *const takes[ST_TUNNEL_KIND_COUNT] = {
         [ST_TUNNEL_EXEC] = " kind task command tty rows cols term ",
-        [ST_TUNNEL_FORWARD] = " kind task port "};
+        [ST_TUNNEL_FORWARD] = " kind task port ",
+        [ST_TUNNEL_ATTACH] = " kind task read_only from "};
     char word[40], q[ST_QUOTE_MAX];
     const char *key;
     json_t *value;
@@ -162,6 +164,39 @@ static int read_terminal(const json_t *body, bool asked, st_strbuf *order, st_er
     return 0;
 }
 
+/* What a job writes may be seen by whoever may read its log; what is typed into it goes where a command would. */
+static int read_attach(opening *o, const json_t *body, st_err *err)
+{
+    const json_t *read_only = json_object_get(body, "read_only");
+    int64_t from;
+    int r = read_int(body, "from", -FROM_MOST, FROM_MOST, 0, &from, err);
+
+    if (r < 0)
+        return r;
+    if (read_only && !json_is_boolean(read_only))
+        return st_fail(err, ST_EINVAL, "read_only is true or false");
+    o->enter.watches = json_is_true(read_only);
+    if (!o->enter.watches && o->api->options.no_shells)
+        return st_fail(err, ST_EPERM,
+                       "this site does not let anybody enter jobs (shells: false); with read_only "
+                       "they can be watched");
+    st_strbuf_addf(&o->order, ",\"write\":%s,\"from\":%lld", o->enter.watches ? "false" : "true",
+                   (long long)from);
+    st_strbuf_addf(&o->detail, ",\"read_only\":%s", o->enter.watches ? "true" : "false");
+    return 0;
+}
+
+static int check_role(const opening *o, st_err *err)
+{
+    const st_role role = o->spec.caller.who.role;
+
+    if (o->enter.watches || (ST_MAY(role) & ST_MAY_SUBMIT))
+        return 0;
+    return st_fail(err, ST_EPERM,
+                   "your role (%s) may watch jobs (attach with read_only), not enter them",
+                   st_role_words[role]);
+}
+
 static int read_spec(opening *o, const json_t *body, int64_t *ret_task, st_err *err)
 {
     const json_t *tty = json_object_get(body, "tty");
@@ -187,6 +222,9 @@ static int read_spec(opening *o, const json_t *body, int64_t *ret_task, st_err *
         if (r == 0)
             r = read_terminal(body, json_is_true(tty), &o->order, err);
         break;
+    case ST_TUNNEL_ATTACH:
+        r = read_attach(o, body, err);
+        break;
     default:
         if (o->api->options.no_forwards)
             return st_fail(err, ST_EPERM,
@@ -201,7 +239,7 @@ static int read_spec(opening *o, const json_t *body, int64_t *ret_task, st_err *
         break;
     }
     st_strbuf_addc(&o->detail, '}');
-    return r;
+    return r == 0 ? check_role(o, err) : r;
 }
 
 void st_api_tunnel_make(st_call *call, void *ctx)
@@ -238,6 +276,7 @@ void st_api_tunnel_make(st_call *call, void *ctx)
     o->spec.order = st_strbuf_str(&o->order);
     o->enter = (st_cmd_tunnel){.who = *st_api_who(call),
                                .job = id,
+                               .watches = o->enter.watches,
                                .verb = st_tunnel_verbs[o->spec.kind],
                                .detail = st_strbuf_str(&o->detail)};
     st_cmd_tunnel_init(&o->enter);

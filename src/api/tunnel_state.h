@@ -15,6 +15,7 @@ typedef struct tunnel {
     st_tunnel_spec spec;
     char *order;
     int64_t made_ms, left_ms; /* left: when its last line ended */
+    int64_t over_ms;          /* when its task was first seen to be over; 0: it is not */
     int64_t moved[2];
     int lines, refs; /* refs: its lines, and the list */
     bool used, over;

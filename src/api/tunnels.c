@@ -17,6 +17,7 @@
 #define UNUSED_MS   30000  /* for the first line of a tunnel */
 #define KEPT_MS     600000 /* a forward without a line */
 #define TUNNELS_MAX 65536
+#define LAST_MS     10000 /* after its task, for one that watches that */
 
 const char *const st_tunnel_words[] = {
 #define X(id, word, lines, verb) word,
@@ -321,7 +322,17 @@ void st_tunnel_line(st_tunnels *all, st_call *call, const char *id)
 
 /* ---- the clock -------------------------------------------------------------------------------------- */
 
-static const char *must_end(st_tunnels *all, const tunnel *t, int64_t now, int64_t clock)
+/* Who watches a task hears the end of its output and its exit status, which its node sends after it has said that it is over. */
+static bool task_over(st_tunnels *all, tunnel *t, int64_t now)
+{
+    if (still_there(all->api, &t->spec.place))
+        return false;
+    if (t->over_ms == 0)
+        t->over_ms = now;
+    return t->spec.kind != ST_TUNNEL_ATTACH || t->lines == 0 || now - t->over_ms >= LAST_MS;
+}
+
+static const char *must_end(st_tunnels *all, tunnel *t, int64_t now, int64_t clock)
 {
     const st_caller *c = &t->spec.caller;
     st_api *api = all->api;
@@ -329,7 +340,7 @@ static const char *must_end(st_tunnels *all, const tunnel *t, int64_t now, int64
     if (!st_directory_opens(api->dir, c->who.token, clock) ||
         (c->session != 0 && !st_session_lives(api->sessions, c->session, clock)))
         return "the token was revoked, or expired";
-    if (!still_there(api, &t->spec.place))
+    if (task_over(all, t, now))
         return "the task is over";
     if (t->lines > 0 ||
         now - t->left_ms < (t->used && st_tunnel_lines[t->spec.kind] > 1 ? KEPT_MS : UNUSED_MS))

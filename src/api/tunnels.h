@@ -13,7 +13,8 @@
  *  1 Everything is in memory: with stintd all tunnels end.
  *  2 A line is dialed once, by the node that it is for.
  *  3 Whoever takes a line off the list of those that wait answers its caller, once.
- *  4 A tunnel ends with its caller's token, with its task's stay, or when its caller ends it; its lines end with it.
+ *  4 A tunnel ends with its caller's token, with its task's stay, or when its caller ends it; its lines end with it. One
+ *    that watches a task outlives that by some seconds: what the task wrote last and how it ended is still under way.
  */
 #ifndef ST_API_TUNNELS_H
 #define ST_API_TUNNELS_H
@@ -23,9 +24,10 @@
 #define ST_TUNNEL_ID 40 /* with the NUL */
 
 /* X(id, word, how many lines, verb in the audit log) */
-#define ST_TUNNEL_TABLE(X)                   \
-    X(ST_TUNNEL_EXEC, "exec", 1, "job.exec") \
-    X(ST_TUNNEL_FORWARD, "forward", 64, "job.forward")
+#define ST_TUNNEL_TABLE(X)                             \
+    X(ST_TUNNEL_EXEC, "exec", 1, "job.exec")           \
+    X(ST_TUNNEL_FORWARD, "forward", 64, "job.forward") \
+    X(ST_TUNNEL_ATTACH, "attach", 1, "job.attach")
 typedef enum st_tunnel_kind {
 #define X(id, word, lines, verb) id,
     ST_TUNNEL_TABLE(X)

@@ -67,7 +67,7 @@ st_cli_fn st_cli_submit, st_cli_run, st_cli_ps, st_cli_show, st_cli_why, st_cli_
 st_cli_fn st_cli_array, st_cli_admin_join, st_cli_cp;
 st_cli_fn st_cli_hold, st_cli_release;
 st_cli_fn st_cli_cancel, st_cli_priority, st_cli_limit, st_cli_wait, st_cli_top, st_cli_stats;
-st_cli_fn st_cli_forward, st_cli_exec;
+st_cli_fn st_cli_forward, st_cli_exec, st_cli_attach;
 st_cli_fn st_cli_notebook;
 st_cli_fn st_cli_quota, st_cli_metered, st_cli_budget;
 st_cli_fn st_cli_bill, st_cli_bill_list, st_cli_bill_fleet, st_cli_bill_key, st_cli_bill_verify;
@@ -158,7 +158,7 @@ extern const st_cli_row st_cli_completion_options[], st_cli_import_options[], st
     st_cli_billing_options[], st_cli_trial_options[], st_cli_restore_options[],
     st_cli_book_options[], st_cli_calendar_options[];
 
-extern const st_cli_row st_cli_forward_options[], st_cli_exec_options[];
+extern const st_cli_row st_cli_forward_options[], st_cli_exec_options[], st_cli_attach_options[];
 extern const st_cli_row st_cli_notebook_options[];
 
 /* st_cli_options over such a table; `into` is the verb's struct. */

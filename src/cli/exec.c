@@ -67,5 +67,5 @@ int st_cli_exec(st_cli *cli, int argc, char **argv, st_err *err)
     json_decref(body);
     if (r == 0)
         r = st_tunnel_connect(client, &tunnel, &d, err);
-    return r < 0 ? r : st_shell_join(cli, d, tty, err);
+    return r < 0 ? r : st_shell_join(&(st_shell){.cli = cli, .d = d, .raw = tty}, err);
 }

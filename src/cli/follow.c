@@ -7,12 +7,14 @@
 #include <signal.h>
 #include <string.h>
 
+#include "cli/attach.h"
 #include "cli/job_log.h"
 #include "cli/spinner.h"
 
 #define ASK_MS     1000
 #define STEP_MS    200
-#define LOST_TRIES 60 /* seconds without an answer until we give up */
+#define LOST_TRIES 60   /* seconds without an answer until we give up */
+#define JOIN_MS    5000 /* for a task that runs to be joined, until its output is read instead */
 
 typedef struct follower {
     st_cli *cli;
@@ -20,6 +22,10 @@ typedef struct follower {
     const char *id;
     st_events *events;
     bool logs, asked;
+    bool joins;      /* the task, while it runs */
+    bool told_end;   /* of it, by the task itself */
+    int64_t join_ms; /* when that was first tried, of this start; 0: it was not */
+    st_attach_to join;
     int lost;
     st_job_log log; /* of the first task */
     char state[24];
@@ -69,6 +75,47 @@ static void tell_log(follower *f)
         return;
     st_spinner_done(&f->spinner);
     (void)st_job_log_next(f->cli, f->client, &f->log, &bytes, &quiet);
+}
+
+/* The output goes on where it stopped when we were joined to the task. */
+static void read_on(follower *f)
+{
+    f->joins = false;
+    f->logs = true;
+    if (f->join.joined) {
+        f->log.stay = f->join.stay;
+        f->log.offset = f->join.from;
+    }
+}
+
+/* 1: it was left; 0: go on. A task that was joined to its end has nothing more to say. */
+static int join(follower *f)
+{
+    st_err why = {0};
+    int r;
+
+    if (!f->joins || strcmp(f->state, "pending") == 0 || st_job_over(f->state))
+        return 0;
+    if (f->join_ms == 0)
+        f->join_ms = st_cli_clock_ms();
+    st_spinner_done(&f->spinner);
+    r = st_attach_join(&f->join, &why);
+    if (f->join.left) {
+        fprintf(f->cli->errors, "\njob %s goes on; `stint attach %s` joins it again\n", f->id,
+                f->id);
+        return 1;
+    }
+    if (f->join.joined)
+        f->told_end = r >= 0;
+    if (r >= 0) { /* it may start again */
+        f->join.from = 0;
+        f->join.joined = false;
+        f->join_ms = 0;
+    } else if (st_cli_clock_ms() - f->join_ms > JOIN_MS && !f->join.joined && !f->told_end) {
+        fprintf(f->cli->errors, "stint: %s; its output follows\n", why.msg);
+        read_on(f);
+    }
+    return 0;
 }
 
 /* 1: the job is to be left; 0: go on. */
@@ -150,8 +197,15 @@ static int look(follower *f, int *ret_status, st_err *err)
         return r;
     f->lost = 0;
     tell_state(f, job);
-    tell_log(f);
     over = st_job_over(f->state);
+    if (over && f->joins && !f->told_end)
+        read_on(f);
+    if (join(f)) {
+        json_decref(job);
+        *ret_status = 0;
+        return 1;
+    }
+    tell_log(f);
     if (over && f->logs && f->log.asked)
         st_job_log_drain(f->cli, f->client, &f->log, 1, f->state);
     *ret_status = st_job_status(job);
@@ -161,18 +215,36 @@ static int look(follower *f, int *ret_status, st_err *err)
     return over;
 }
 
-int st_job_follow(st_cli *cli, st_client *client, const char *id, bool logs, st_err *err)
+static int follow(follower *f, st_err *err)
 {
-    follower f = {.cli = cli, .client = client, .id = id, .logs = logs, .log = {.id = id}};
     int status = 0, r;
 
     st_signals_block();
-    st_spinner_begin(&f.spinner, cli->errors, "");
-    open_events(&f);
-    while ((r = look(&f, &status, err)) == 0 && !wait_news(&f))
+    st_spinner_begin(&f->spinner, f->cli->errors, "");
+    open_events(f);
+    while ((r = look(f, &status, err)) == 0 && !wait_news(f))
         ;
-    st_spinner_done(&f.spinner);
-    st_events_free(f.events);
-    st_job_log_done(&f.log);
+    st_spinner_done(&f->spinner);
+    st_events_free(f->events);
+    st_job_log_done(&f->log);
     return r < 0 ? r : r == 0 ? 0 : status;
+}
+
+int st_job_follow(st_cli *cli, st_client *client, const char *id, bool logs, st_err *err)
+{
+    follower f = {.cli = cli, .client = client, .id = id, .logs = logs, .log = {.id = id}};
+
+    return follow(&f, err);
+}
+
+int st_job_follow_joined(st_cli *cli, st_client *client, const char *id, st_err *err)
+{
+    follower f = {.cli = cli,
+                  .client = client,
+                  .id = id,
+                  .joins = true,
+                  .join = {.cli = cli, .client = client, .id = id},
+                  .log = {.id = id}};
+
+    return follow(&f, err);
 }

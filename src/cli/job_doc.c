@@ -36,6 +36,10 @@
               "never get more than the share, even beside idle neighbours"),                    \
         OTHER("rdma", 0, ST_CLI_FLAG, rdma, NULL,                                               \
               "give the tasks the node's RDMA devices; the pool must permit it"),               \
+        OTHER("terminal", 0, ST_CLI_FLAG, terminal, NULL,                                       \
+              "give the job a terminal, for `stint attach`"),                                   \
+        OTHER("stdin", 0, ST_CLI_FLAG, input, NULL,                                             \
+              "keep its standard input open, for `stint attach`"),                              \
         OTHER("env", 'e', ST_CLI_MANY, env, "NAME=VALUE",                                       \
               "environment variable; NAME alone copies yours; repeatable"),                     \
         OTHER("secret", 0, ST_CLI_MANY, secrets, "NAME=SECRET[:env]",                           \
@@ -95,7 +99,12 @@ const st_cli_row st_cli_notebook_options[] = {
 
 const st_cli_row st_cli_service_options[] = {ST_SERVICE_FLAGS(SERVICE_ROW) COMMON_ROWS, {0}};
 
-const st_cli_row st_cli_run_options[] = {COMMON_ROWS, WITH_ROW, {0}};
+const st_cli_row st_cli_run_options[] = {
+    OTHER("it", 0, ST_CLI_FLAG, terminal, NULL,
+          "give the job a terminal, and join this one to it; written -it"),
+    COMMON_ROWS,
+    WITH_ROW,
+    {0}};
 
 const st_cli_row st_cli_whatif_options[] = {
     COMMON_ROWS,
@@ -363,6 +372,23 @@ static int put_flow(json_t *doc, const st_job_flags *f, st_err *err)
     return r;
 }
 
+/* Programs in there are told what this one is. */
+static void put_terminal(json_t *doc)
+{
+    json_t *env = json_object_get(doc, "env");
+    const char *term = getenv("TERM");
+
+    json_object_set_new(doc, "terminal", json_true());
+    if (!term || !*term)
+        return;
+    if (!json_is_object(env)) {
+        env = json_object();
+        json_object_set_new(doc, "env", env);
+    }
+    if (!json_object_get(env, "TERM"))
+        json_object_set_new(env, "TERM", json_string(term));
+}
+
 static int put_flags(json_t *doc, const st_job_flags *f, int ncommand, char **command, st_err *err)
 {
     char zone[ST_CLI_ZONE_MAX];
@@ -390,6 +416,10 @@ static int put_flags(json_t *doc, const st_job_flags *f, int ncommand, char **co
         json_object_set_new(doc, "rdma", json_true());
     if (f->hard_share)
         json_object_set_new(doc, "hard_share", json_true());
+    if (f->input)
+        json_object_set_new(doc, "stdin", json_true());
+    if (f->terminal)
+        put_terminal(doc);
     if (r == 0)
         r = put_pairs(doc, "env", "env", &f->env, true, err);
     if (r == 0)

@@ -97,6 +97,9 @@
     X("hard", "true|false", "admit the job only if its deadline can be promised (default: false)") \
     X("rdma", "true|false",                                                                        \
       "give the tasks the node's RDMA devices; the pool must permit it (default: false)")          \
+    X("terminal", "true|false", "give each task a terminal, for `stint attach` (default: false)")  \
+    X("stdin", "true|false",                                                                       \
+      "keep the standard input of each task open, for `stint attach` (default: false)")            \
     X("hard_share", "true|false",                                                                  \
       "never get more than the share, even beside idle neighbours (levels mps and time; "          \
       "default: false)")                                                                           \
@@ -138,7 +141,7 @@ typedef struct st_job_flags {
     st_cli_words env, secrets, volumes, labels, with; /* the last of `whatif` */
     const char *array;
     const char *folder; /* that it comes with */
-    bool latency_critical, hard_share, hard, rdma, dry_run, print, wait;
+    bool latency_critical, hard_share, hard, rdma, terminal, input, dry_run, print, wait;
     st_cli_format format;
 } st_job_flags;
 

@@ -29,6 +29,8 @@ int st_job_status(const json_t *job);
 /* Stays with a job until it is over: tells its states and, if asked, what it writes. The result is
  * st_job_status(), or a failure. The first Ctrl-C asks, the second cancels; Ctrl-\ leaves. */
 int st_job_follow(st_cli *cli, st_client *client, const char *id, bool logs, st_err *err);
+/* The same, joined to its first task while that runs. */
+int st_job_follow_joined(st_cli *cli, st_client *client, const char *id, st_err *err);
 
 /* What it used and cost, below its facts; nothing where that is not known. */
 void st_job_use(st_cli *cli, st_client *client, const char *id);

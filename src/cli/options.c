@@ -62,10 +62,16 @@ static int set_value(const st_cli_opt *opt, const char *arg, const char *value, 
     return st_fail(err, ST_EINTERNAL, "option %s is of no kind", arg);
 }
 
+/* -it: what people type as one; a name of two letters that stands before others. */
+static bool is_pair(const st_cli_opt *opt, const char *arg)
+{
+    return strlen(opt->name) == 2 && strcmp(arg + 1, opt->name) == 0;
+}
+
 static const st_cli_opt *find_option(const st_cli_opt *opts, const char *arg, size_t len)
 {
     for (; opts->name; opts++) {
-        if (arg[1] != '-' && opts->letter == arg[1])
+        if (arg[1] != '-' && (opts->letter == arg[1] || is_pair(opts, arg)))
             return opts;
         if (arg[1] == '-' && strlen(opts->name) == len - 2 &&
             strncmp(opts->name, arg + 2, len - 2) == 0)
@@ -100,6 +106,8 @@ static int read_option(int argc, char **argv, const st_cli_opt *opts, int *at, s
 
     if (!opt)
         return fail_unknown(argv[0], opts, arg, err);
+    if (!is_long && is_pair(opt, arg))
+        len++;
     if (arg[len] != '\0')
         value = arg + len + is_long;
     if (opt->kind == ST_CLI_FLAG && value)

@@ -18,14 +18,11 @@
 #define SIGNALED 128
 
 typedef struct shell {
-    st_cli *cli;
-    st_dial *d;
-    bool raw;
+    st_shell *to;
     int signals;
     bool in_ended, over;
     int status;
     enum { TYPED, LINE, TILDE } keys; /* where in a line the last key stood */
-    bool left;                        /* by ~. at the beginning of a line */
     st_strbuf heard, to_net;
 } shell;
 
@@ -59,9 +56,13 @@ static void on_signal(shell *s)
     while (read(s->signals, &info, sizeof info) == (ssize_t)sizeof info) {
         unsigned char number = (unsigned char)info.ssi_signo;
 
-        if (info.ssi_signo == SIGWINCH && s->raw)
+        if (info.ssi_signo == SIGWINCH && s->to->raw && !s->to->mute)
             send_size(s);
-        else if (info.ssi_signo != SIGWINCH)
+        else if (info.ssi_signo == SIGWINCH)
+            continue;
+        else if (s->to->mute || (s->to->attached && info.ssi_signo == SIGHUP))
+            s->to->left = true; /* a terminal that closes ends no job */
+        else
             st_frame_add(&s->to_net, ST_FRAME_SIGNAL, &number, 1);
     }
 }
@@ -72,13 +73,13 @@ static void type(shell *s, const char *bytes, size_t n)
     char out[2 * PIECE];
     size_t k = 0;
 
-    for (size_t i = 0; i < n && !s->left; i++) {
+    for (size_t i = 0; i < n && !s->to->left; i++) {
         if (s->keys == TILDE) {
-            s->left = bytes[i] == '.';
-            if (bytes[i] != '~' && !s->left)
+            s->to->left = bytes[i] == '.';
+            if (bytes[i] != '~' && !s->to->left)
                 out[k++] = '~';
             s->keys = TYPED;
-            if (!s->left)
+            if (!s->to->left)
                 out[k++] = bytes[i];
         } else if (s->keys == LINE && bytes[i] == '~') {
             s->keys = TILDE;
@@ -102,7 +103,7 @@ static void take_input(shell *s)
     if (n <= 0) {
         s->in_ended = true;
         st_frame_add(&s->to_net, ST_FRAME_IN_END, NULL, 0);
-    } else if (s->raw) {
+    } else if (s->to->raw) {
         type(s, buf, (size_t)n);
     } else {
         st_frame_add(&s->to_net, ST_FRAME_IN, buf, (size_t)n);
@@ -129,6 +130,7 @@ static int take_frame(shell *s, const st_frame *f, st_err *err)
     switch (f->kind) {
     case ST_FRAME_OUT:
     case ST_FRAME_ERR:
+        s->to->got += (int64_t)f->n;
         if (!put(f->kind == ST_FRAME_OUT ? STDOUT_FILENO : STDERR_FILENO, f->bytes, f->n))
             return st_fail(err, ST_EIO, "what the command wrote cannot be written here: %s",
                            strerror(errno));
@@ -147,7 +149,7 @@ static int take_frame(shell *s, const st_frame *f, st_err *err)
 static int take_output(shell *s, bool *ret_more, st_err *err)
 {
     char buf[PIECE];
-    ssize_t n = st_dial_recv(s->d, buf, sizeof buf);
+    ssize_t n = st_dial_recv(s->to->d, buf, sizeof buf);
     size_t at = 0, used = 0;
     st_frame f;
     int r = 0, found = 0;
@@ -174,7 +176,7 @@ static int take_output(shell *s, bool *ret_more, st_err *err)
 static int flush(shell *s, st_err *err)
 {
     while (s->to_net.n > 0) {
-        ssize_t n = st_dial_send(s->d, s->to_net.s, s->to_net.n);
+        ssize_t n = st_dial_send(s->to->d, s->to_net.s, s->to_net.n);
 
         if (n == -1)
             return 0;
@@ -191,10 +193,12 @@ static int run(shell *s, st_err *err)
     bool more = true;
     int r = 0;
 
-    while (r == 0 && !s->over && !s->left) {
+    while (r == 0 && !s->over && !s->to->left) {
         struct pollfd fds[] = {
-            {.fd = s->in_ended || s->to_net.n >= HELD_MAX ? -1 : STDIN_FILENO, .events = POLLIN},
-            {.fd = st_dial_fd(s->d), .events = (short)(POLLIN | (s->to_net.n > 0 ? POLLOUT : 0))},
+            {.fd = s->to->mute || s->in_ended || s->to_net.n >= HELD_MAX ? -1 : STDIN_FILENO,
+             .events = POLLIN},
+            {.fd = st_dial_fd(s->to->d),
+             .events = (short)(POLLIN | (s->to_net.n > 0 ? POLLOUT : 0))},
             {.fd = s->signals, .events = POLLIN},
         };
 
@@ -224,15 +228,17 @@ static int open_signals(sigset_t *before)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-int st_shell_join(st_cli *cli, st_dial *d, bool raw, st_err *err)
+int st_shell_join(st_shell *to, st_err *err)
 {
-    shell s = {.cli = cli, .d = d, .raw = raw, .keys = LINE};
-    bool terminal = raw && isatty(STDIN_FILENO);
+    shell s = {.to = to, .keys = LINE};
+    bool terminal = to->raw && !to->mute && isatty(STDIN_FILENO);
     struct termios was, now;
     sigset_t before;
     int r;
 
-    fflush(cli->out);
+    fflush(to->cli->out);
+    if (to->attached && to->raw && !to->mute)
+        send_size(&s);
     terminal = terminal && tcgetattr(STDIN_FILENO, &was) == 0;
     if (terminal) {
         now = was;
@@ -248,7 +254,8 @@ int st_shell_join(st_cli *cli, st_dial *d, bool raw, st_err *err)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &was);
     st_strbuf_done(&s.heard);
     st_strbuf_done(&s.to_net);
-    if (r == 0 && s.left)
-        return st_fail(err, ST_EDOWN, "left; the command was hung up on");
+    if (r == 0 && to->left && !s.over)
+        return st_fail(err, ST_EDOWN,
+                       to->attached ? "left; the job goes on" : "left; the command was hung up on");
     return r < 0 ? r : s.status;
 }

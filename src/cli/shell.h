@@ -10,8 +10,18 @@
 /* Rows and columns of the terminal on standard output; 24 and 80 where there is none. */
 void st_shell_size(int *ret_rows, int *ret_cols);
 
-/* Until the command ends: its exit status, 128 and the signal that ended it, or a failure. `raw`: it has a terminal of its
- * own. ST_EDOWN: the connection ended first. */
-int st_shell_join(st_cli *cli, st_dial *d, bool raw, st_err *err);
+typedef struct st_shell {
+    st_cli *cli;
+    st_dial *d;
+    bool raw;      /* what is there has a terminal of its own */
+    bool attached; /* it is a job, which goes on when it is left */
+    bool mute;     /* nothing is sent there: a signal leaves */
+    int64_t got;   /* how much it has written */
+    bool left;     /* by ~. or a signal */
+} st_shell;
+
+/* Until what is there ends: its exit status, 128 and the signal that ended it, or a failure. ST_EDOWN: it was left, or the
+ * connection ended first. */
+int st_shell_join(st_shell *shell, st_err *err);
 
 #endif

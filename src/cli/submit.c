@@ -169,6 +169,12 @@ static int try_batch(st_cli *cli, st_client *client, const st_job_flags *f, cons
     return status;
 }
 
+static bool takes_input(const json_t *doc)
+{
+    return json_is_true(json_object_get(doc, "terminal")) ||
+           json_is_true(json_object_get(doc, "stdin"));
+}
+
 static int submit_one(st_cli *cli, st_client *client, const letter *l, const json_t *doc,
                       bool follow, st_err *err)
 {
@@ -198,7 +204,11 @@ static int submit_one(st_cli *cli, st_client *client, const letter *l, const jso
     else if (!follow)
         tell_job(cli, job);
     json_decref(job);
-    if ((follow || f->wait) && !array)
+    if (array)
+        return r;
+    if (follow && takes_input(doc))
+        r = st_job_follow_joined(cli, client, id, err);
+    else if (follow || f->wait)
         r = st_job_follow(cli, client, id, follow, err);
     return r;
 }

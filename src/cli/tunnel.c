@@ -28,6 +28,7 @@ int st_tunnel_open(st_client *client, const char *job, json_t *body, st_tunnel *
     snprintf(ret->id, sizeof ret->id, "%s", st_view_text(answer, "id"));
     snprintf(ret->job, sizeof ret->job, "%s", st_view_text(answer, "job"));
     ret->task = (int)json_integer_value(json_object_get(answer, "task"));
+    ret->stay = (int)json_integer_value(json_object_get(answer, "stay"));
     json_decref(answer);
     return 0;
 }

@@ -9,7 +9,7 @@
 
 typedef struct st_tunnel {
     char id[64], job[32];
-    int task;
+    int task, stay;
 } st_tunnel;
 
 /* body: what is asked for, as the API takes it. */

@@ -35,9 +35,12 @@ const st_cli_verb st_cli_verbs[] = {
      "[OPTION...] SCRIPT [ARGUMENT...] | -- COMMAND...",
      "Shows the job's states and the output of its first task. Exits with the job's status;\n"
      "124 at the time limit, 130 when it was cancelled. Ctrl-C asks, a second Ctrl-C cancels\n"
-     "the job; Ctrl-\\ leaves it running.\n",
+     "the job; Ctrl-\\ leaves it running. With -it the job has a terminal, which is joined to "
+     "this\n"
+     "one: Ctrl-C goes to the job, ~. at the beginning of a line leaves it running.\n",
      .fn = st_cli_run, .options = st_cli_run_options,
-     .example = "  stint run --gpus 1 --limit 10m -- nvidia-smi\n"},
+     .example = "  stint run --gpus 1 --limit 10m -- nvidia-smi\n"
+                "  stint run -it --gpus 1 --limit 2h --image torch -- bash\n"},
     {"ps", "List jobs", "[OPTION...]",
      "Columns: id, name, account, user, state, class, gpus, age, took, where, deadline,\n"
      "priority_class, on_hold, retry_at, retries, priority, submitted, started, ended, exit,\n"
@@ -70,6 +73,14 @@ const st_cli_verb st_cli_verbs[] = {
      .fn = st_cli_exec, .options = st_cli_exec_options,
      .example = "  stint exec jdgq378mt -- bash\n  stint exec --task 3 jdgq378mt -- nvidia-smi\n"
                 "  tar c data | stint exec jdgq378mt -- tar x -C /data\n"},
+    {"attach", "Join a running job's own terminal, or watch what it writes", "[OPTION...] ID",
+     "Several can be joined to a job at a time. What is typed goes to a job that has a terminal "
+     "or\n"
+     "standard input (--terminal, --stdin, `stint run -it`); any other job is watched, and so is\n"
+     "one that is not yours. ~. at the beginning of a line leaves, Ctrl-C where a job is watched;\n"
+     "the job goes on. stint exits with the status of the task.\n",
+     .fn = st_cli_attach, .options = st_cli_attach_options,
+     .example = "  stint attach jdgq378mt\n  stint attach --read-only --task 3 jdgq378mt\n"},
     {"forward", "Lead a port of this machine to a port of a running job",
      "[OPTION...] ID [LOCAL:]PORT",
      "Listens on 127.0.0.1 until Ctrl-C or the job's end. Each connection goes through stintd and\n"

@@ -144,11 +144,13 @@ void st_cmd_job_limit(st_cmd_job *cmd);
 void st_cmd_job_hold(st_cmd_job *cmd);
 void st_cmd_array_throttle(st_cmd_job *cmd);
 
-/* Somebody goes into a job that runs: by whom it may be cancelled it may be entered. It changes nothing but the audit log. */
+/* Somebody goes into a job that runs: by whom it may be cancelled it may be entered; who sees it may watch it. It changes
+ * nothing but the audit log. */
 typedef struct st_cmd_tunnel {
     st_cmd cmd;
     st_identity who;
     uint64_t job;
+    bool watches; /* and nothing else */
     const char *verb, *detail;
     char account[ST_NAME_MAX + 1]; /* given: the job's */
 } st_cmd_tunnel;

@@ -10,8 +10,12 @@ static int run_tunnel(st_tx *tx, st_cmd *cmd, st_err *err)
     st_cmd_tunnel *c = (st_cmd_tunnel *)cmd;
     char text[ST_ID_TEXT];
     st_live *live;
-    int r = st_tx_need_job(tx, &c->who, c->job, &live, err);
+    st_identity who = c->who;
+    int r;
 
+    if (c->watches) /* as it may read the job's output */
+        who.role = ST_ROLE_VIEWER;
+    r = st_tx_need_job(tx, &who, c->job, &live, err);
     if (r < 0)
         return r;
     snprintf(c->account, sizeof c->account, "%s", live->account);

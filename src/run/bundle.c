@@ -11,6 +11,9 @@
 #include "base/mem.h"
 
 #define OOM_SCORE 500 /* before anything of the node's own */
+/* Of a terminal, until somebody is attached who has another size. */
+#define TERMINAL_ROWS 24
+#define TERMINAL_COLS 80
 
 static const char *const masked[] = {
     "/proc/acpi",           "/proc/asound",        "/proc/kcore",
@@ -75,13 +78,19 @@ static json_t *process(const st_run_spec *spec, const st_cdi_edits *cdi)
     json_array_append_new(limits, rlimit("RLIMIT_CORE", RLIMIT_CORE, ST_NO_CORE));
     if (spec->lock_memory)
         json_array_append_new(limits, rlimit("RLIMIT_MEMLOCK", RLIMIT_MEMLOCK, RLIM_INFINITY));
-    return json_pack(
+    json_t *p = json_pack(
         "{s:b, s:{s:I, s:I, s:i, s:o}, s:o, s:o, s:s, s:{s:[], s:[], s:[], s:[], s:[]},"
         " s:o, s:b, s:i}",
-        "terminal", 0, "user", "uid", (json_int_t)uid, "gid", (json_int_t)gid, "umask", 022,
-        "additionalGids", groups, "args", process_args(spec), "env", st_bundle_env(&bare, cdi),
+        "terminal", spec->terminal, "user", "uid", (json_int_t)uid, "gid", (json_int_t)gid, "umask",
+        022, "additionalGids", groups, "args", process_args(spec), "env", st_bundle_env(&bare, cdi),
         "cwd", cwd, "capabilities", "bounding", "effective", "inheritable", "permitted", "ambient",
         "rlimits", limits, "noNewPrivileges", 1, "oomScoreAdj", OOM_SCORE);
+
+    if (spec->terminal)
+        json_object_set_new(
+            p, "consoleSize",
+            json_pack("{s:i, s:i}", "height", TERMINAL_ROWS, "width", TERMINAL_COLS));
+    return p;
 }
 
 static json_t *resources(const st_run_spec *spec, st_cg_mode mode, json_t *rules)

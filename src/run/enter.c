@@ -19,10 +19,13 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "run/attach.h"
+#include "run/console.h"
 #include "run/os.h"
 #include "run/shell.h"
 #include "run/state.h"
@@ -123,6 +126,51 @@ int st_run_connect(const st_run *run, const char *id, int port, int timeout_ms, 
                        port);
     return st_fail(err, ST_ESTATE, "port %d of the task does not answer: %s", port,
                    strerror(fault));
+}
+
+/* ---- its own streams --------------------------------------------------------------------------------- */
+
+static int connect_attach(const char *dir)
+{
+    ST_CLEANUP(st_os_closep) int at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    ST_CLEANUP(st_os_closep)
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    struct sockaddr_un where = {.sun_family = AF_UNIX};
+    int found = -1;
+
+    st_socket_path(at, ST_ATTACH, where.sun_path);
+    if (at >= 0 && fd >= 0 && connect(fd, (struct sockaddr *)&where, sizeof where) == 0) {
+        found = fd;
+        fd = -1;
+    }
+    return found;
+}
+
+int st_run_attach(const st_run *run, const char *id, int64_t from, bool may_write, int *ret,
+                  st_err *err)
+{
+    const st_attach_ask ask = {.from = from, .may_write = may_write};
+    char dir[PATH_MAX];
+    st_run_task task;
+    ST_CLEANUP(st_os_closep) int fd = -1;
+    int r = st_run_get(run, id, &task, err);
+
+    if (r == 0 && task.state != ST_RUN_RUNNING)
+        r = st_fail(err, ST_ESTATE, "the task has just ended");
+    if (r == 0)
+        r = st_state_dir(run, id, dir, err);
+    if (r < 0)
+        return r;
+    fd = connect_attach(dir);
+    if (fd < 0 && errno == EAGAIN)
+        return st_fail(err, ST_ESTATE, "too many come at once; try again in a moment");
+    if (fd < 0 || send(fd, &ask, sizeof ask, MSG_NOSIGNAL) != (ssize_t)sizeof ask)
+        return st_fail(err, ST_ESTATE,
+                       "its streams cannot be had: the task has just ended, or was started by an "
+                       "earlier version of the agent");
+    *ret = fd;
+    fd = -1;
+    return 0;
 }
 
 /* ---- a command ---------------------------------------------------------------------------------------- */

@@ -27,6 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -50,9 +51,28 @@ static void tell(int32_t kind, int32_t value)
         ;
 }
 
-static _Noreturn void run_command(char **argv, const sigset_t *mask)
+/* A terminal that the runtime has made is that of our session. It becomes the command's, whose session has nobody above it: so
+ * Ctrl-C reaches what is in the foreground there, and Ctrl-Z does not stop what nobody could let go on. */
+static bool leave_terminal(void)
+{
+    const struct timespec now = {0};
+    sigset_t told;
+
+    if (!isatty(STDIN_FILENO) || ioctl(STDIN_FILENO, TIOCNOTTY) != 0)
+        return false;
+    sigemptyset(&told);
+    sigaddset(&told, SIGHUP);
+    sigaddset(&told, SIGCONT);
+    while (sigtimedwait(&told, NULL, &now) > 0)
+        ; /* it tells its session that it goes */
+    return true;
+}
+
+static _Noreturn void run_command(char **argv, const sigset_t *mask, bool terminal)
 {
     setsid();
+    if (terminal)
+        ioctl(STDIN_FILENO, TIOCSCTTY, 0);
     sigprocmask(SIG_SETMASK, mask, NULL);
     tell(ST_INIT_STARTED, 0);
     execvp(argv[0], argv);
@@ -184,12 +204,13 @@ int main(int argc, char **argv)
     sigprocmask(SIG_SETMASK, &all, &before);
     if (!let_go())
         return 126;
+    bool terminal = leave_terminal();
     pid_t command = fork();
 
     if (command < 0)
         return 126;
     if (command == 0)
-        run_command(argv + 2, &before);
+        run_command(argv + 2, &before, terminal);
     for (;;) {
         int sig = sigwaitinfo(&all, NULL);
 

@@ -104,6 +104,11 @@ void st_log_done(st_log *log)
     log->fd = -1;
 }
 
+int64_t st_log_end(const st_log *log)
+{
+    return log->start + log->size;
+}
+
 /* How many of the n bytes belong into the current file. */
 static size_t room(const st_log *log, const char *bytes, size_t n)
 {

@@ -36,6 +36,9 @@ typedef struct st_log {
 int st_log_init(st_log *log, const char *prefix, int64_t bytes, st_err *err);
 void st_log_done(st_log *log);
 
+/* The end of what is kept, as an offset of the stream. */
+int64_t st_log_end(const st_log *log);
+
 /* Cannot fail: what cannot be written is counted as lost. */
 void st_log_add(st_log *log, const char *bytes, size_t n);
 

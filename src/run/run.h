@@ -149,6 +149,8 @@ typedef struct st_run_spec {
     int signal;            /* what tells it to stop; 0: SIGTERM */
     int64_t log_bytes;     /* kept per stream; 0: ST_RUN_LOG_DEFAULT */
     bool merge_output;     /* stderr goes to the stdout log, in order */
+    bool terminal;         /* it has a terminal; what that shows is the stdout log */
+    bool input;            /* its standard input is what is written to it (st_run_attach) */
 } st_run_spec;
 
 #define ST_RUN_UID_MIN         10000
@@ -364,6 +366,11 @@ int st_run_device_add(const st_run *run, const char *id, const char *path, st_er
 /* Another end of its time limit, by the boot clock; 0: none for now, its time stands still. Nothing changes for a task
  * that has no limit. */
 int st_run_deadline(const st_run *run, const char *id, int64_t deadline_ms, st_err *err);
+
+/* A connection to its own terminal or streams, with frames both ways (tunnel/frame.h), for several at a time. `from`: the byte
+ * of its output to begin at; below 0: so many before the end. Without may_write whatever is sent ends it. */
+int st_run_attach(const st_run *run, const char *id, int64_t from, bool may_write, int *ret,
+                  st_err *err);
 
 /* ---- afterwards ------------------------------------------------------------------------- */
 

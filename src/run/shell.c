@@ -10,16 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "run/console.h"
 #include "run/os.h"
 #include "run/rights.h"
 #include "run/state.h"
@@ -114,7 +113,7 @@ static _Noreturn void become_runtime(const shell *s, const int streams[3])
     argv[n++] = "process.json";
     if (s->tty) {
         argv[n++] = "--console-socket";
-        argv[n++] = "console";
+        argv[n++] = ST_CONSOLE;
     }
     argv[n++] = s->plan.name;
     argv[n] = NULL;
@@ -176,48 +175,10 @@ static int wait_runtime(shell *s, st_err *err)
 
 /* ---- streams ------------------------------------------------------------------------------------------ */
 
-static int open_console(st_err *err)
-{
-    struct sockaddr_un at = {.sun_family = AF_UNIX, .sun_path = "console"};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) != 0 || listen(fd, 1) != 0) {
-        st_os_closep(&fd);
-        return st_fail(err, ST_EIO, "the node cannot make a terminal: %s", strerror(errno));
-    }
-    return fd;
-}
-
-/* The terminal's other end, as the runtime sends it; -1. */
-static int take_console(int listener)
-{
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control;
-    char name[256];
-    struct iovec piece = {.iov_base = name, .iov_len = sizeof name};
-    struct msghdr msg = {.msg_iov = &piece,
-                         .msg_iovlen = 1,
-                         .msg_control = control.room,
-                         .msg_controllen = sizeof control.room};
-    int conn = accept4(listener, NULL, NULL, SOCK_CLOEXEC), fd = -1;
-    const struct cmsghdr *c;
-
-    if (conn >= 0 && recvmsg(conn, &msg, MSG_CMSG_CLOEXEC) >= 0 && (c = CMSG_FIRSTHDR(&msg)) &&
-        c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-        c->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(&fd, CMSG_DATA(c), sizeof fd);
-    st_os_closep(&conn);
-    return fd;
-}
-
 static void set_size(const shell *s, int rows, int cols)
 {
-    const struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)cols};
-
-    if (s->tty && s->out >= 0)
-        ioctl(s->out, TIOCSWINSZ, &size);
+    if (s->tty)
+        st_console_size(s->out, rows, cols);
 }
 
 static int start_plain(shell *s, st_err *err)
@@ -243,7 +204,7 @@ static int start_plain(shell *s, st_err *err)
 
 static int start_tty(shell *s, st_err *err)
 {
-    ST_CLEANUP(st_os_closep) int listener = open_console(err);
+    ST_CLEANUP(st_os_closep) int listener = st_console_open(".", err);
     const int none[3] = {-1, -1, -1};
     int r;
 
@@ -255,10 +216,9 @@ static int start_tty(shell *s, st_err *err)
     r = s->runtime > 0 ? wait_runtime(s, err) : st_fail(err, ST_EIO, "cannot fork");
     if (r < 0)
         return r;
-    s->out = take_console(listener);
+    s->out = st_console_take(listener);
     if (s->out < 0)
         return st_fail(err, ST_EIO, "the runtime has sent no terminal");
-    fcntl(s->out, F_SETFL, O_NONBLOCK);
     set_size(s, (int)json_integer_value(json_object_get(s->spec, "rows")),
              (int)json_integer_value(json_object_get(s->spec, "cols")));
     return 0;

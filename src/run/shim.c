@@ -10,29 +10,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/strbuf.h"
-#include "run/image.h"
+#include "run/console.h"
 #include "run/init.h"
-#include "run/log.h"
 #include "run/os.h"
-#include "run/private.h"
-#include "run/state.h"
-#include "run/targets.h"
+#include "run/shim_state.h"
 
 #define START_TIMEOUT_MS 60000
 #define NO_RUNTIME       (127 << 8) /* as a wait status: there was nothing to execute */
@@ -44,33 +37,9 @@
 #define GONE_TIMEOUT_MS  10000
 #define DRAIN_MS         1000
 #define LIVE_AGAIN_MS    1000
-#define CHUNK            65536
+#define ATTACHED_MS      3000 /* for who watches to hear of the end */
 
-/* What the timer is for. */
-typedef enum { FOR_START, FOR_LIMIT, FOR_GRACE, FOR_KILL } timer_use;
-
-typedef struct shim {
-    const char *dir;
-    st_plan plan;
-    st_cg cg;
-    st_run_task task; /* the record in the making */
-    int signals, timer;
-    int lease;            /* a timer: the end of the node's lease, or when to look for it */
-    int64_t lease_end_ms; /* as last read; 0: none was */
-    int64_t limit_ms;   /* when its time is up, by the boot clock, if that is not moved; 0: never */
-    int image;          /* keeps the unpacked image where it is */
-    int out, err, word; /* read ends: stdout, stderr, stint-init */
-    pid_t runtime;      /* while it works */
-    bool ended;
-    bool over_time;
-    bool start_late;
-    bool live_due; /* live.json could not be written */
-    timer_use use;
-    st_log log_out, log_err;
-    char buf[CHUNK];
-} shim;
-
-static void arm(shim *s, timer_use use, int64_t ms)
+static void arm(st_shim *s, timer_use use, int64_t ms)
 {
     struct itimerspec when = {
         .it_value = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 + (ms == 0)}};
@@ -82,7 +51,7 @@ static void arm(shim *s, timer_use use, int64_t ms)
 /* ---- the lease -------------------------------------------------------------------------- */
 
 /* When to look at the lease: a little after its end, for the agent comes first, and its watchdog. */
-static void arm_lease(shim *s)
+static void arm_lease(st_shim *s)
 {
     st_run_lease now = st_run_lease_load(s->plan.lease);
     int64_t mono = st_os_mono_ms();
@@ -100,7 +69,7 @@ static void arm_lease(shim *s)
 }
 
 /* It may have been renewed since. If not, whoever should have seen to that is dead. */
-static void on_lease(shim *s)
+static void on_lease(st_shim *s)
 {
     uint64_t times;
 
@@ -116,140 +85,23 @@ static void on_lease(shim *s)
 
 /* ---- starting --------------------------------------------------------------------------- */
 
-/* Runtimes give the private /tmp the mode of the folder it covers; everybody may write there. In
- * a user namespace they also make mount points as its root, which must own the top for that. */
-static int open_tmp(const char *root, int64_t root_uid, st_err *err)
+/* What is typed goes to the job from now on. */
+static void join_input(st_shim *s)
 {
-    ST_CLEANUP(st_os_closep)
-    int top = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    ST_CLEANUP(st_os_closep) int tmp = -1;
-
-    if (top >= 0 && (mkdirat(top, "tmp", 0755) == 0 || errno == EEXIST))
-        tmp = openat(top, "tmp", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (tmp < 0 || fchmod(tmp, 01777) != 0)
-        return st_fail(err, ST_EINVAL, "the image has no usable folder /tmp: %s", strerror(errno));
-    if (root_uid > 0 && fchown(top, (uid_t)root_uid, (gid_t)-1) != 0)
-        return st_fail(err, ST_EIO, "cannot hand over %s: %s", root, strerror(errno));
-    return 0;
-}
-
-static bool unwanted(const void *ctx)
-{
-    char reason[ST_RUN_TEXT_MAX];
-
-    return st_kill_read(ctx, reason);
-}
-
-/* An OCI image is read and unpacked by processes without rights; *s keeps the result until it ends. */
-static int ready_image(shim *s, st_err *err)
-{
-    const st_plan_image *i = &s->plan.image;
-    const st_image_ask ask = {.images = i->images,
-                              .tenant = i->tenant,
-                              .root = i->root,
-                              .path = i->path,
-                              .digest = i->digest,
-                              .max_bytes = i->max_bytes,
-                              .timeout_ms = i->timeout_ms,
-                              .stop = unwanted,
-                              .ctx = s->dir};
-
-    return i->root[0] ? st_image_ready(&ask, s->plan.lower, &s->image, err) : 0;
-}
-
-/* A mount namespace of our own, so that what is mounted here is gone when we are; and first what no disk may hold. */
-static int mount_private(const shim *s, st_err *err)
-{
-    char dir[PATH_MAX];
-    int fd = ST_SHIM_PRIVATE_FD, r;
-
-    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
-        return st_fail(err, ST_EIO, "cannot make a mount namespace: %s", strerror(errno));
-    r = st_os_path(dir, err, "%s/bundle/private", s->dir);
-    if (r == 0)
-        r = st_private_mount(fd, dir, err);
-    close(fd);
-    return r;
-}
-
-/* The image below, a small writable layer for mount points above. */
-static int mount_root(const shim *s, st_err *err)
-{
-    char over[PATH_MAX], root[PATH_MAX], up[PATH_MAX], work[PATH_MAX];
-    ST_CLEANUP(st_strbuf_done) st_strbuf options = {0};
-    int r;
-
-    if (!s->plan.lower[0])
-        return 0;
-    if ((r = st_os_path(over, err, "%s/bundle/over", s->dir)) != 0 ||
-        (r = st_os_path(root, err, "%s/bundle/rootfs", s->dir)) != 0 ||
-        (r = st_os_path(up, err, "%s/bundle/over/up", s->dir)) != 0 ||
-        (r = st_os_path(work, err, "%s/bundle/over/work", s->dir)) != 0)
-        return r;
-    st_strbuf_addf(&options, "lowerdir=%s,upperdir=%s,workdir=%s", s->plan.lower, up, work);
-    if (mount("tmpfs", over, "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,mode=755") != 0 ||
-        mkdir(up, 0755) != 0 || mkdir(work, 0755) != 0)
-        return st_fail(err, ST_EIO, "cannot make room for mount points: %s", strerror(errno));
-    if (mount("overlay", root, "overlay", MS_NOSUID | MS_NODEV, options.s) != 0)
-        return st_fail(err, ST_EIO, "cannot mount the image %s: %s", s->plan.lower,
-                       strerror(errno));
-    r = st_os_path(over, err, "%s/bundle", s->dir);
-    if (r == 0)
-        r = st_targets_check(over, err);
-    return r < 0 ? r : open_tmp(root, s->plan.root_uid, err);
-}
-
-static _Noreturn void become_runtime(const shim *s, int out, int err_fd, int word)
-{
-    char bundle[PATH_MAX], pid_file[PATH_MAX], log[PATH_MAX];
-    char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-    char *env[] = {path, NULL};
-    sigset_t none;
-
-    if (st_os_path(bundle, NULL, "%s/bundle", s->dir) != 0 ||
-        st_os_path(pid_file, NULL, "%s/init.pid", s->dir) != 0 ||
-        st_os_path(log, NULL, "%s/runtime.log", s->dir) != 0)
-        _exit(127);
-    const char *argv[] = {s->plan.runtime,  "--root",   s->plan.runtime_root,
-                          "--log",          log,        "--log-format",
-                          "json",           "run",      "--detach",
-                          "--preserve-fds", "1",        "--pid-file",
-                          pid_file,         "--bundle", bundle,
-                          s->plan.name,     NULL};
-
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    dup2(out, 1);
-    dup2(err_fd, 2);
-    dup2(word, ST_INIT_FD);
-    close_range(ST_INIT_FD + 1, ~0U, 0);
-    execve(argv[0], (char *const *)(uintptr_t)argv, env);
-    _exit(127);
-}
-
-static int start_runtime(shim *s, st_err *err)
-{
-    int out[2], errs[2], word[2];
-
-    if (pipe2(out, O_CLOEXEC) != 0 || pipe2(errs, O_CLOEXEC) != 0 ||
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, word) != 0)
-        return st_fail(err, ST_EIO, "cannot make a pipe: %s", strerror(errno));
-    s->runtime = fork();
-    if (s->runtime == 0)
-        become_runtime(s, out[1], s->plan.merge_output ? out[1] : errs[1], word[1]);
-    close(out[1]);
-    close(errs[1]);
-    close(word[1]);
-    s->out = out[0];
-    s->err = errs[0];
-    s->word = word[0];
-    if (s->runtime < 0)
-        return st_fail(err, ST_EIO, "cannot fork: %s", strerror(errno));
-    return 0;
+    if (s->console >= 0) {
+        s->out = st_console_take(s->console);
+        st_os_closep(&s->console);
+        if (s->out >= 0)
+            s->in = fcntl(s->out, F_DUPFD_CLOEXEC, 0);
+    }
+    if (s->attach) {
+        st_attach_input(s->attach, s->in, s->plan.terminal);
+        s->in = -1;
+    }
 }
 
 /* The last complaint in the runtime's log, which has one JSON object a line; false: there is none. */
-static bool runtime_complaint(const shim *s, char ret[ST_RUN_TEXT_MAX])
+static bool runtime_complaint(const st_shim *s, char ret[ST_RUN_TEXT_MAX])
 {
     char path[PATH_MAX], text[8192];
     char *line = text;
@@ -290,21 +142,21 @@ static bool is_node_fault(const char *text)
 }
 
 /* On a full disk the task runs on, and the record follows when there is room. */
-static void note_live(shim *s)
+static void note_live(st_shim *s)
 {
     s->live_due = st_live_write(s->dir, &s->task, NULL) != 0;
 }
 
 /* ---- while it runs ---------------------------------------------------------------------- */
 
-static void signal_init(const shim *s, int sig)
+static void signal_init(const st_shim *s, int sig)
 {
     if (s->task.init_pid > 0 && !s->ended)
         kill(s->task.init_pid, sig); /* our own child, not yet reaped: the pid is still its */
 }
 
 /* Its limit may be moved while it runs, either way, and stands still while it is paused. */
-static bool has_more_time(shim *s)
+static bool has_more_time(st_shim *s)
 {
     int64_t deadline, now = st_os_mono_ms(), left = LIMIT_LOOK_MS;
     bool moved = st_deadline_read(s->dir, &deadline);
@@ -319,7 +171,7 @@ static bool has_more_time(shim *s)
     return true;
 }
 
-static void on_time(shim *s)
+static void on_time(st_shim *s)
 {
     uint64_t times;
 
@@ -349,7 +201,7 @@ static void on_time(shim *s)
 
 /* All that is left to run is the job's command, on its own time from here on. Without the limit it is not let go:
  * stint-init ends when we hang up. */
-static void on_ready(shim *s)
+static void on_ready(st_shim *s)
 {
     char go = 1;
 
@@ -364,7 +216,7 @@ static void on_ready(shim *s)
     }
 }
 
-static void on_word(shim *s)
+static void on_word(st_shim *s)
 {
     st_init_word word;
     ssize_t n = read(s->word, &word, sizeof(word));
@@ -411,7 +263,7 @@ static void on_word(shim *s)
 }
 
 /* False at the end of the stream. */
-static bool on_output(shim *s, int *fd, st_log *log)
+static bool on_output(st_shim *s, int *fd, st_log *log)
 {
     ssize_t n = read(*fd, s->buf, sizeof(s->buf));
 
@@ -421,11 +273,15 @@ static bool on_output(shim *s, int *fd, st_log *log)
         st_os_closep(fd);
         return false;
     }
+    int64_t at = st_log_end(log);
+
     st_log_add(log, s->buf, (size_t)n);
+    if (s->attach && log == &s->log_out)
+        st_attach_output(s->attach, at, s->buf, (size_t)n);
     return true;
 }
 
-static void on_runtime_end(shim *s, int status)
+static void on_runtime_end(st_shim *s, int status)
 {
     char path[PATH_MAX], text[32], reason[ST_RUN_TEXT_MAX];
 
@@ -451,18 +307,19 @@ static void on_runtime_end(shim *s, int status)
     if (st_os_path(path, NULL, "%s/init.pid", s->dir) == 0 &&
         st_os_peek(path, text, sizeof(text)) > 0)
         s->task.init_pid = atoi(text);
+    join_input(s);
     note_live(s);
     if (st_kill_read(s->dir, reason)) /* asked for before there was anything to kill */
         st_cg_kill(&s->cg, s->plan.cgroup, false);
 }
 
-static void ended_now(shim *s)
+static void ended_now(st_shim *s)
 {
     s->task.ended_ms = st_os_now_ms();
     s->task.ended_boot_ms = st_os_mono_ms();
 }
 
-static void on_init_end(shim *s, int status)
+static void on_init_end(st_shim *s, int status)
 {
     s->ended = true;
     if (s->task.ended_ms)
@@ -472,7 +329,7 @@ static void on_init_end(shim *s, int status)
     s->task.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-static void on_children(shim *s)
+static void on_children(st_shim *s)
 {
     struct signalfd_siginfo info;
     int status;
@@ -492,13 +349,16 @@ static void on_children(shim *s)
     }
 }
 
-static void watch(shim *s)
+static void watch(st_shim *s)
 {
     while (!s->ended) {
-        struct pollfd fds[] = {
-            {.fd = s->signals, .events = POLLIN}, {.fd = s->timer, .events = POLLIN},
-            {.fd = s->word, .events = POLLIN},    {.fd = s->out, .events = POLLIN},
-            {.fd = s->err, .events = POLLIN},     {.fd = s->lease, .events = POLLIN}};
+        struct pollfd fds[] = {{.fd = s->signals, .events = POLLIN},
+                               {.fd = s->timer, .events = POLLIN},
+                               {.fd = s->word, .events = POLLIN},
+                               {.fd = s->out, .events = POLLIN},
+                               {.fd = s->err, .events = POLLIN},
+                               {.fd = s->lease, .events = POLLIN},
+                               {.fd = s->attach ? st_attach_fd(s->attach) : -1, .events = POLLIN}};
 
         int ready = poll(fds, ST_ARRAY_LEN(fds), s->live_due ? LIVE_AGAIN_MS : -1);
 
@@ -516,6 +376,8 @@ static void watch(shim *s)
             on_output(s, &s->err, &s->log_err);
         if (fds[5].revents)
             on_lease(s);
+        if (fds[6].revents)
+            st_attach_turn(s->attach);
         if (fds[0].revents)
             on_children(s);
     }
@@ -524,7 +386,7 @@ static void watch(shim *s)
 /* ---- the end ---------------------------------------------------------------------------- */
 
 /* Takes what is left in the pipes. Somebody outside may hold an end; we do not wait for them. */
-static void drain(shim *s)
+static void drain(st_shim *s)
 {
     int64_t until = st_os_mono_ms() + DRAIN_MS;
 
@@ -542,7 +404,7 @@ static void drain(shim *s)
 }
 
 /* Killed when the lease was over: it was for that, even if a full disk took no word of it. */
-static bool lease_killed(const shim *s)
+static bool lease_killed(const st_shim *s)
 {
     st_run_lease now = st_run_lease_load(s->plan.lease);
 
@@ -551,7 +413,7 @@ static bool lease_killed(const shim *s)
 }
 
 /* Why it ended, from the strongest reason to the weakest. */
-static void find_why(shim *s)
+static void find_why(st_shim *s)
 {
     st_run_task *t = &s->task;
     char reason[ST_RUN_TEXT_MAX];
@@ -580,7 +442,7 @@ static void find_why(shim *s)
 
 /* A container that was made, and of which nobody is left, is for the runtime a folder and empty groups. It is not
  * started once more for that. */
-static bool forget_container(const shim *s)
+static bool forget_container(const st_shim *s)
 {
     char path[PATH_MAX];
 
@@ -589,7 +451,7 @@ static bool forget_container(const shim *s)
            st_os_remove_tree(path, NULL) == 0;
 }
 
-static void clean_up(shim *s)
+static void clean_up(st_shim *s)
 {
     const char *argv[] = {s->plan.runtime, "--root", s->plan.runtime_root, "delete", "--force",
                           s->plan.name,    NULL};
@@ -600,7 +462,7 @@ static void clean_up(shim *s)
     st_cg_remove(&s->cg, s->plan.cgroup);
 }
 
-static void finish(shim *s)
+static void finish(st_shim *s)
 {
     if (!s->task.ended_ms)
         ended_now(s);
@@ -608,7 +470,7 @@ static void finish(shim *s)
     drain(s);
     find_why(s);
     s->task.log_lost = s->log_out.lost + s->log_err.lost;
-    st_log_done(&s->log_out);
+    st_log_done(&s->log_out); /* its end is still known */
     st_log_done(&s->log_err);
     /* A full disk must not swallow how a task ended: give up what was set aside for this, and if
      * somebody else takes that, wait for room. */
@@ -617,6 +479,9 @@ static void finish(shim *s)
             st_os_sleep_ms(1000);
     }
     clean_up(s);
+    /* Last: nobody waits for who watches. */
+    if (s->attach)
+        st_attach_end(s->attach, s->task.status, s->task.signal, ATTACHED_MS);
 }
 
 /* Out of the starter's session, with nothing of it but the lock. */
@@ -645,7 +510,15 @@ static void leave_parent(void)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-static int open_ends(shim *s, st_err *err)
+static void on_typed_signal(void *ctx, int sig)
+{
+    const st_shim *s = ctx;
+
+    if (s->task.started_us > 0) /* before that process 1 has no ear for it */
+        signal_init(s, sig);
+}
+
+static int open_ends(st_shim *s, st_err *err)
 {
     char path[PATH_MAX];
     sigset_t all;
@@ -662,25 +535,26 @@ static int open_ends(shim *s, st_err *err)
         (r = st_log_init(&s->log_out, path, s->plan.log_bytes, err)) != 0 ||
         (r = st_os_path(path, err, "%s/logs/err", s->dir)) != 0)
         return r;
+    s->attach = st_attach_new(
+        &(st_attach_job){.dir = s->dir, .log = &s->log_out, .signal = on_typed_signal, .ctx = s});
     return st_log_init(&s->log_err, path, s->plan.log_bytes, err);
 }
 
 int st_shim_main(const char *dir)
 {
-    ST_CLEANUP(st_freep) shim *s = st_xcalloc(1, sizeof(*s));
+    ST_CLEANUP(st_freep) st_shim *s = st_xcalloc(1, sizeof(*s));
     st_err err = {0};
 
     leave_parent();
     s->dir = dir;
     s->signals = s->timer = s->lease = s->image = s->out = s->err = s->word = -1;
+    s->in = s->console = -1;
     s->log_out.fd = s->log_err.fd = -1;
     if (st_plan_read(dir, &s->plan, &err) != 0)
         return 1;
     st_cg_find(&s->cg);
     s->task.shim_pid = getpid();
-    /* What no disk may hold first: nothing of it is open while others read the image. */
-    if (open_ends(s, &err) == 0 && mount_private(s, &err) == 0 && ready_image(s, &err) == 0 &&
-        mount_root(s, &err) == 0 && start_runtime(s, &err) == 0) {
+    if (open_ends(s, &err) == 0 && st_shim_start(s, &err) == 0) {
         arm(s, FOR_START, START_TIMEOUT_MS);
         arm_lease(s);
         watch(s);
@@ -691,5 +565,6 @@ int st_shim_main(const char *dir)
         snprintf(s->task.text, sizeof(s->task.text), "%.*s", ST_RUN_TEXT_MAX - 1, err.msg);
     }
     finish(s);
+    st_attach_free(s->attach);
     return 0;
 }

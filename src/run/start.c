@@ -248,7 +248,9 @@ static int make_plan(starter *st, st_err *err)
                    .grace_ms = spec->grace_ms,
                    .log_bytes = spec->log_bytes > 0 ? spec->log_bytes : ST_RUN_LOG_DEFAULT,
                    .signal = spec->signal,
-                   .merge_output = spec->merge_output};
+                   .merge_output = spec->merge_output,
+                   .terminal = spec->terminal,
+                   .input = spec->input};
     snprintf(p->id, sizeof(p->id), "%s", spec->id);
     snprintf(p->tenant, sizeof(p->tenant), "%s", spec->tenant);
     snprintf(p->runtime, sizeof(p->runtime), "%s", st->run->runtime);

@@ -66,13 +66,14 @@ static int read_record(const char *dir, const char *name, json_t **ret, st_err *
 int st_plan_write(const char *dir, const st_plan *p, st_err *err)
 {
     json_t *value = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:b, s:s}", "id",
-        p->id, "name", p->name, "tenant", p->tenant, "runtime", p->runtime, "runtime_root",
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:b, s:s, s:b, "
+        "s:b}",
+        "id", p->id, "name", p->name, "tenant", p->tenant, "runtime", p->runtime, "runtime_root",
         p->runtime_root, "cgroup", p->cgroup, "lower", p->lower, "root_uid",
         (json_int_t)p->root_uid, "cpu_m", (json_int_t)p->cpu_m, "asked_ms", (json_int_t)p->asked_ms,
         "time_limit_ms", (json_int_t)p->time_limit_ms, "grace_ms", (json_int_t)p->grace_ms,
         "log_bytes", (json_int_t)p->log_bytes, "signal", p->signal, "merge_output", p->merge_output,
-        "lease", p->lease);
+        "lease", p->lease, "terminal", p->terminal, "input", p->input);
 
     if (value && p->image.root[0])
         json_object_set_new(value, "image",
@@ -111,6 +112,8 @@ int st_plan_read(const char *dir, st_plan *ret, st_err *err)
         .log_bytes = get_int(from, "log_bytes"),
         .signal = (int)get_int(from, "signal"),
         .merge_output = json_is_true(json_object_get(from, "merge_output")),
+        .terminal = json_is_true(json_object_get(from, "terminal")),
+        .input = json_is_true(json_object_get(from, "input")),
     };
     get_text(from, "id", ret->id, sizeof(ret->id));
     get_text(from, "name", ret->name, sizeof(ret->name));

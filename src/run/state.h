@@ -9,6 +9,7 @@
  *   deadline.json  another end of its time limit
  *   exit.json    how it ended; written once, last
  *   reserve      room for exit.json when the disk is full
+ *   attach       a socket of the supervisor, for who watches (run/attach.h)
  *   bundle/, logs/out.N, logs/err.N, runtime.log, init.pid
  */
 #ifndef ST_RUN_STATE_H
@@ -49,6 +50,7 @@ typedef struct st_plan {
     int64_t asked_ms, time_limit_ms, grace_ms, log_bytes;
     int signal;
     bool merge_output;
+    bool terminal, input; /* as in st_run_spec */
 } st_plan;
 
 /* The container's name: the id with / as dots. */

@@ -152,7 +152,7 @@ typedef struct st_submit_doc {
     const char *comment;
     st_flow_fields flow;
     const char *workload, *booking, *begin, *end_by, *by, *zone, *slot, *priority_class;
-    bool hard, rdma;
+    bool hard, rdma, terminal, input;
     bool hard_share;     /* read by the agent, with the next */
     int64_t gpu_time_ms; /* 0: no limit */
     /* Read by src/rules, and kept with the job. */

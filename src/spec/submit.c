@@ -44,6 +44,8 @@ static const st_field rows[] = {
     TEXT_ROW("workdir", workdir),
     TEXT_ROW("network", network),
     {.key = "rdma", .kind = ST_F_BOOL, .offset = offsetof(st_submit_doc, rdma)},
+    {.key = "terminal", .kind = ST_F_BOOL, .offset = offsetof(st_submit_doc, terminal)},
+    {.key = "stdin", .kind = ST_F_BOOL, .offset = offsetof(st_submit_doc, input)},
     EITHER_ROW("signal", signal),
     EITHER_ROW("notify_signal", notify_signal),
     {.key = "hard_share", .kind = ST_F_BOOL, .offset = offsetof(st_submit_doc, hard_share)},
