@@ -198,6 +198,7 @@ static void tick(void *ctx)
 
     st_hub_check(api->hub, now);
     st_tunnels_check(api->tunnels);
+    st_gate_watch(api->gate);
     st_sessions_sweep(api->sessions, now);
     st_api_zones_follow(api, now);
     st_api_folders_tidy(api, now);
@@ -376,6 +377,8 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     if (r == 0)
         r = st_tunnels_new(api, &api->tunnels, err);
     if (r == 0)
+        r = st_gate_new(api, &api->gate, err);
+    if (r == 0)
         r = st_http_server_new(&api->options.http, &api->server, err);
     if (r == 0)
         r = make_agent_server(api, err);
@@ -389,10 +392,6 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
 
 int st_api_start(st_api *api, st_err *err)
 {
-    int r = st_gate_new(api, &api->gate, err);
-
-    if (r < 0)
-        return r;
     api->services = st_services_run_new(api);
     return st_services_run_start(api->services, err);
 }

@@ -3,11 +3,13 @@
  */
 #include "api/gate.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
+#include "api/joint.h"
 #include "base/mem.h"
 #include "base/quote.h"
 
@@ -16,19 +18,27 @@
 #define ROUTE   "/v1/services/"
 #define CALL    "/call"
 
+typedef struct errand errand;
+
 struct st_gate {
     st_api *api;
     st_services *services;
     st_onwards *onwards;
     pthread_mutex_t lock;
     bool closed;
-    int dialing; /* those that hear of their sockets yet */
+    int dialing;   /* those that hear of their sockets yet */
+    errand *calls; /* all of them */
     pthread_cond_t quiet;
 };
 
 /* A request on its way, or a check. */
-typedef struct errand {
+struct errand {
     st_gate *gate;
+    errand *prev, *next; /* of calls */
+    st_caller caller;
+    int64_t bytes;       /* of its body, as they are counted */
+    atomic_bool revoked; /* its caller's token is not good any more */
+    st_joint *joint;     /* it became a WebSocket */
     st_onward onward;
     char kept[ST_SERVICE_KEPT_MAX], name[ST_SERVICE_NAME_MAX + 1];
     int64_t made_ms, serial;
@@ -36,7 +46,75 @@ typedef struct errand {
     bool check;
     int64_t timeout_ms;
     st_svc_health health;
-} errand;
+};
+
+/* ---- calls that are under way --------------------------------------------------------------------- */
+
+static void enlist(errand *e)
+{
+    st_gate *gate = e->gate;
+
+    pthread_mutex_lock(&gate->lock);
+    e->next = gate->calls;
+    if (e->next)
+        e->next->prev = e;
+    gate->calls = e;
+    pthread_mutex_unlock(&gate->lock);
+}
+
+/* It is over. */
+static void errand_free(errand *e)
+{
+    st_gate *gate = e->gate;
+
+    if (!e->check) {
+        pthread_mutex_lock(&gate->lock);
+        if (e->prev)
+            e->prev->next = e->next;
+        else
+            gate->calls = e->next;
+        if (e->next)
+            e->next->prev = e->prev;
+        pthread_cond_broadcast(&gate->quiet);
+        pthread_mutex_unlock(&gate->lock);
+    }
+    if (e->bytes > 0)
+        st_allowance_put_as(gate->api->allowance, e->caller.counted, ST_AL_CALL_BYTES, -e->bytes);
+    free(e);
+}
+
+void st_gate_watch(st_gate *gate)
+{
+    st_api *api = gate->api;
+    int64_t clock = api->options.clock(api->options.ctx);
+
+    pthread_mutex_lock(&gate->lock);
+    for (errand *e = gate->calls; e; e = e->next)
+        if (!st_directory_opens(api->dir, e->caller.who.token, clock)) {
+            atomic_store(&e->revoked, true);
+            if (e->joint)
+                st_joint_cut(e->joint);
+        }
+    pthread_mutex_unlock(&gate->lock);
+}
+
+/* More of a body whose length nobody said. */
+static int count_bytes(void *ctx, size_t n, st_err *err)
+{
+    errand *e = ctx;
+    int r = st_allowance_charge_as(e->gate->api->allowance, e->caller.counted, ST_AL_CALL_BYTES,
+                                   (int64_t)n, e->caller.who.account, err);
+
+    e->bytes += r == 0 ? (int64_t)n : 0;
+    return r;
+}
+
+static bool alive(void *ctx)
+{
+    errand *e = ctx;
+
+    return !atomic_load(&e->revoked);
+}
 
 /* ---- one at its replica ------------------------------------------------------------------------- */
 
@@ -107,7 +185,45 @@ static void over(void *ctx, int status, const st_err *err)
         snprintf(text, sizeof text, "%.150s", err ? err->msg : "");
         note(e, false, text);
     }
-    free(e);
+    errand_free(e);
+}
+
+/* ---- WebSockets ------------------------------------------------------------------------------------ */
+
+static void parted(void *ctx)
+{
+    errand *e = ctx;
+
+    pthread_mutex_lock(&e->gate->lock);
+    e->joint = NULL;
+    pthread_mutex_unlock(&e->gate->lock);
+    leave(e);
+    errand_free(e);
+}
+
+/* The replica has said 101: its words and the client's are none of ours from here on. */
+static void switched(void *ctx, st_call *call, const st_upstream *up, int fd, const char *early,
+                     size_t n)
+{
+    errand *e = ctx;
+    const st_joint_spec spec = {.call = call,
+                                .up = up,
+                                .fd = fd,
+                                .early = early,
+                                .n = n,
+                                .idle_ms = e->gate->api->options.tunnel_idle_ms,
+                                .over = parted,
+                                .ctx = e};
+
+    pthread_mutex_lock(&e->gate->lock);
+    e->joint = st_joint_new(e->gate->api->tunnels, &spec);
+    if (e->joint && atomic_load(&e->revoked))
+        st_joint_cut(e->joint);
+    pthread_mutex_unlock(&e->gate->lock);
+    if (!e->joint)
+        over(e, 0, NULL);
+    else
+        st_joint_begin(e->joint);
 }
 
 /* ---- dialing ------------------------------------------------------------------------------------- */
@@ -121,7 +237,7 @@ static void dialed(void *ctx, int fd, const st_err *err)
         close(fd);
         st_strbuf_done(&e->onward.request);
         note(e, true, "");
-        free(e);
+        errand_free(e);
     } else {
         st_onward_begin(gate->onwards, &e->onward, fd, err);
     }
@@ -135,6 +251,7 @@ static void give_up(errand *e)
 {
     static const st_err stopping = {.code = ST_EDOWN, .msg = "stintd is stopping"};
 
+    st_inflow_close(ST_TAKE(e->onward.in));
     if (e->onward.call)
         st_call_fail(ST_TAKE(e->onward.call), &stopping);
     st_strbuf_done(&e->onward.request);
@@ -156,7 +273,8 @@ static void dial(errand *e, const st_tunnel_place *place, int port)
     if (closed)
         give_up(e);
     else
-        st_tunnel_dial(gate->api->tunnels, place, port, IDLE_MS, dialed, e);
+        st_tunnel_dial(gate->api->tunnels, place, port,
+                       e->onward.switched ? gate->api->options.tunnel_idle_ms : IDLE_MS, dialed, e);
 }
 
 /* ---- headers ------------------------------------------------------------------------------------- */
@@ -208,6 +326,17 @@ static void pass_request(void *ctx, const char *name, const char *value)
                !begins_with(name, "X-Real") && !begins_with(name, "X-Stint");
 
     if ((own || is_one_of(names, name)) && is_plain(value))
+        st_strbuf_addf(out, "%s: %s\r\n", name, value);
+}
+
+/* What a WebSocket needs besides. */
+static void pass_handshake(void *ctx, const char *name, const char *value)
+{
+    static const char *const names[] = {"Sec-WebSocket-Key", "Sec-WebSocket-Version",
+                                        "Sec-WebSocket-Protocol", "Sec-WebSocket-Extensions", NULL};
+    st_strbuf *out = ctx;
+
+    if (is_one_of(names, name) && is_plain(value))
         st_strbuf_addf(out, "%s: %s\r\n", name, value);
 }
 
@@ -323,17 +452,60 @@ static void write_request(errand *e, const st_call *call)
     const st_identity *who = st_api_who(call);
     const char *tail = st_call_tail(call), *query = st_call_raw_query(call),
                *method = st_call_method(call);
-    size_t n;
-    const char *body = st_call_body(call, &n);
-
-    st_strbuf_addf(out, "%s %s%s%s%s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n", method,
-                   tail[0] ? "" : "/", tail, query[0] ? "?" : "", query, e->name);
+    st_strbuf_addf(out, "%s %s%s%s%s HTTP/1.1\r\nHost: %s\r\n", method, tail[0] ? "" : "/", tail,
+                   query[0] ? "?" : "", query, e->name);
+    st_strbuf_add(out, e->onward.switched ? "Connection: Upgrade\r\nUpgrade: " ST_WEBSOCKET "\r\n"
+                                          : "Connection: close\r\n");
     st_call_each_header(call, pass_request, out);
+    if (e->onward.switched)
+        st_call_each_header(call, pass_handshake, out);
     st_strbuf_addf(out, "X-Stint-Account: %s\r\nX-Stint-User: %s\r\n", who->account, who->user);
-    if (n > 0 || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0)
-        st_strbuf_addf(out, "Content-Length: %zu\r\n", n);
+    if (e->onward.in && e->onward.chunked)
+        st_strbuf_add(out, "Transfer-Encoding: chunked\r\n");
+    else if (e->onward.in)
+        st_strbuf_addf(out, "Content-Length: %lld\r\n", (long long)st_inflow_length(e->onward.in));
+    else if (strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0)
+        st_strbuf_add(out, "Content-Length: 0\r\n");
     st_strbuf_add(out, "\r\n");
-    st_strbuf_addn(out, body, n);
+}
+
+/* What is written into the head as it was sent. */
+static bool is_target(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text <= ' ' || *text == 0x7f)
+            return false;
+    return true;
+}
+
+/* The body goes on as it comes: what is counted is what is said to come, or what has. */
+static int take_body(errand *e, st_call *call, st_err *err)
+{
+    int64_t length;
+
+    e->onward.in = st_call_inflow(call);
+    if (!e->onward.in)
+        return 0;
+    length = st_inflow_length(e->onward.in);
+    e->onward.chunked = length < 0;
+    e->onward.body = count_bytes;
+    return length > 0 ? count_bytes(e, (size_t)length, err) : 0;
+}
+
+/* True: it is to become a WebSocket. One with a body is not. */
+static bool wants_switch(const st_call *call)
+{
+    return strcmp(st_call_method(call), "GET") == 0 && st_call_may_upgrade(call, ST_WEBSOCKET) &&
+           !st_call_flows(call);
+}
+
+static void refuse(errand *e, st_call *call, const st_err *err)
+{
+    st_inflow_close(ST_TAKE(e->onward.in));
+    if (err->code == ST_EDOWN)
+        st_call_set_header(call, "Retry-After", "1");
+    st_call_fail(call, err);
+    errand_free(e);
 }
 
 void st_api_service_call(st_call *call, void *ctx)
@@ -352,15 +524,23 @@ void st_api_service_call(st_call *call, void *ctx)
     }
     if (!st_api_charge(api, call, ST_AL_CALLS))
         return;
-    e = st_xcalloc(1, sizeof *e);
-    e->gate = api->gate;
-    if (find(e, call, &place, &port, &err) < 0) {
-        if (err.code == ST_EDOWN)
-            st_call_set_header(call, "Retry-After", "1");
+    if (!is_target(st_call_tail(call)) || !is_target(st_call_raw_query(call))) {
+        st_fail(&err, ST_EINVAL, "path and query have a control character: send it as %%XX");
         st_call_fail(call, &err);
-        free(e);
         return;
     }
+    e = st_xcalloc(1, sizeof *e);
+    e->gate = api->gate;
+    e->caller = *st_api_caller(call);
+    atomic_init(&e->revoked, false);
+    enlist(e);
+    if (take_body(e, call, &err) < 0 || find(e, call, &place, &port, &err) < 0) {
+        refuse(e, call, &err);
+        return;
+    }
+    if (wants_switch(call))
+        e->onward.switched = switched;
+    e->onward.alive = alive;
     write_request(e, call);
     e->onward.call = call;
     e->onward.head_only = strcmp(st_call_method(call), "HEAD") == 0;
@@ -458,6 +638,12 @@ void st_gate_close(st_gate *gate)
         pthread_cond_wait(&gate->quiet, &gate->lock);
     pthread_mutex_unlock(&gate->lock);
     st_onwards_free(ST_TAKE(gate->onwards));
+    pthread_mutex_lock(&gate->lock);
+    for (const errand *e = gate->calls; e; e = e->next)
+        st_joint_cut(e->joint);
+    while (gate->calls)
+        pthread_cond_wait(&gate->quiet, &gate->lock);
+    pthread_mutex_unlock(&gate->lock);
 }
 
 void st_gate_free(st_gate *gate)

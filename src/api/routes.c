@@ -11,7 +11,7 @@
     {                                                                                \
         method, "/v1/services/{name}/call", ST_MAY_CALL,                             \
             ST_ROUTE_TAIL | ST_ROUTE_PAGE | ST_ROUTE_ANY_BODY | ST_ROUTE_UNCHANGED | \
-                ST_ROUTE_NO_KEY,                                     \
+                ST_ROUTE_NO_KEY | ST_ROUTE_FLOW,                                     \
             st_api_service_call, id, "Call a service", NULL, NULL, NULL, 0           \
     }
 #define OPEN(method, pattern, fn, id, summary, response)                                      \

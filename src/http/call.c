@@ -12,12 +12,14 @@
 #include "http/call.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/quote.h"
+#include "http/inflow.h"
 
 #define DROP_BYTES_MIN 65536
 
@@ -88,6 +90,7 @@ void st_call_unref(st_call *call)
     for (int i = 0; i < ST_KEEP_COUNT; i++)
         free(call->kept[i]);
     st_strbuf_done(&call->body);
+    st_inflow_unref(call->inflow);
     free(call->raw_query);
     pthread_mutex_destroy(&call->lock);
     free(call);
@@ -166,6 +169,57 @@ static enum MHD_Result run(st_call *call)
     return send_or_wait(call);
 }
 
+/* The handler first, then the body. One that answers at once does not want it. */
+static enum MHD_Result begin_flow(st_call *call)
+{
+    call->phase = ST_PHASE_RUN;
+    call->flows = true;
+    call->match.route->handler(call, call->server->opt.ctx);
+    ST_ASSERT(call->deferred ? call->inflow != NULL : call->answered);
+    if (!call->deferred && call->body_length > ST_INFLOW_DROP) {
+        atomic_store_explicit(&call->conn->deadline_ms, 0, memory_order_relaxed);
+        return queue(call);
+    }
+    call->phase = ST_PHASE_FLOW;
+    call->patience_ms = call->deferred ? call->server->opt.body_ms : ST_INFLOW_LAST_MS;
+    atomic_store_explicit(&call->conn->deadline_ms, st_now_ms() + call->patience_ms,
+                          memory_order_relaxed);
+    return MHD_YES;
+}
+
+/* A piece of it, or its end. Its client has patience_ms more than what it sends takes at the least rate. */
+static enum MHD_Result take_flow(st_call *call, const char *bytes, size_t *n)
+{
+    int64_t now = st_now_ms(),
+            deadline = atomic_load_explicit(&call->conn->deadline_ms, memory_order_relaxed);
+    size_t taken = 0;
+    st_inflow_put_how how;
+
+    if (*n == 0) {
+        call->phase = ST_PHASE_RUN;
+        atomic_store_explicit(&call->conn->deadline_ms, 0, memory_order_relaxed);
+        if (call->inflow)
+            st_inflow_end(call->inflow, ST_INFLOW_ENDED);
+        return send_or_wait(call);
+    }
+    if (!call->deferred) { /* it is answered, and its body is not wanted */
+        call->body_dropped += *n;
+        *n = 0;
+        return call->body_dropped <= ST_INFLOW_DROP ? MHD_YES : MHD_NO;
+    }
+    if (deadline > 0)
+        call->patience_ms = deadline - now;
+    how = st_inflow_put(call->inflow, bytes, *n, &taken);
+    call->patience_ms = ST_MIN(call->patience_ms + (int64_t)taken * 1000 / ST_INFLOW_RATE,
+                               call->server->opt.body_ms);
+    if (how == ST_INFLOW_TAKEN || how == ST_INFLOW_FULL)
+        atomic_store_explicit(&call->conn->deadline_ms,
+                              how == ST_INFLOW_FULL ? 0 : now + ST_MAX(call->patience_ms, 1),
+                              memory_order_relaxed);
+    *n -= taken;
+    return how == ST_INFLOW_CUT ? MHD_NO : MHD_YES;
+}
+
 /* libmicrohttpd closes the connection behind an answer that is queued here, so that is only done
  * when a body would have to be read that nobody wants. */
 static enum MHD_Result begin(st_call *call, const char *method, const char *version)
@@ -174,6 +228,8 @@ static enum MHD_Result begin(st_call *call, const char *method, const char *vers
 
     snprintf(call->method, sizeof(call->method), "%s", method);
     if (st_request_check(call, version, &has_body)) {
+        if (has_body && (call->match.route->flags & ST_ROUTE_FLOW))
+            return begin_flow(call);
         call->phase = ST_PHASE_BODY;
         atomic_store_explicit(&call->conn->deadline_ms, st_now_ms() + call->server->opt.body_ms,
                               memory_order_relaxed);
@@ -215,6 +271,8 @@ enum MHD_Result st_call_access(void *cls, struct MHD_Connection *mhd, const char
         result = take_body(call, upload, *upload_size);
         *upload_size = 0;
         return result;
+    case ST_PHASE_FLOW:
+        return take_flow(call, upload, upload_size);
     case ST_PHASE_RUN:
         /* Refused, or resumed. The lock makes the other thread's answer visible here. */
         pthread_mutex_lock(&call->lock);
@@ -253,6 +311,8 @@ void st_call_over(void *cls, struct MHD_Connection *mhd, void **context,
     if (!call)
         return;
     server = call->server;
+    if (call->inflow)
+        st_inflow_end(call->inflow, ST_INFLOW_BROKEN);
     took_us = st_now_us() - call->begun_us;
     /* 0 when libmicrohttpd refused it, or the client left before its request was complete. */
     /* Of a stream, how long it took until it began: how long somebody listened says nothing about us. */
@@ -278,6 +338,18 @@ void st_call_defer(st_call *call)
     ST_ASSERT(call->phase == ST_PHASE_RUN && !call->deferred && !call->answered);
     atomic_fetch_add_explicit(&call->refs, 1, memory_order_relaxed);
     call->deferred = true;
+}
+
+/* A suspended connection hears nothing, so its socket is asked. */
+bool st_call_left(st_call *call)
+{
+    struct pollfd p = {.fd = call->conn_fd, .events = POLLRDHUP};
+    bool left;
+
+    pthread_mutex_lock(&call->lock);
+    left = call->suspended && poll(&p, 1, 0) > 0;
+    pthread_mutex_unlock(&call->lock);
+    return left;
 }
 
 /* ---- what was asked ---------------------------------------------------------------------- */
@@ -403,6 +475,11 @@ const char *st_call_if_none_match(const st_call *call)
 const char *st_call_last_event_id(const st_call *call)
 {
     return call->kept[ST_KEEP_LAST_EVENT];
+}
+
+bool st_call_flows(const st_call *call)
+{
+    return call->flows;
 }
 
 const char *st_call_body(const st_call *call, size_t *ret_len)

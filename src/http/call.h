@@ -24,6 +24,7 @@ typedef enum {
 typedef enum {
     ST_PHASE_NEW,  /* the request line was read */
     ST_PHASE_BODY, /* the headers are good, the body comes in */
+    ST_PHASE_FLOW, /* the same, with the handler called already: it goes to whoever takes it */
     ST_PHASE_RUN,  /* the handler has been called, or the call refused */
 } st_call_phase;
 
@@ -53,6 +54,10 @@ struct st_call {
     char *kept[ST_KEEP_COUNT];
     st_strbuf body;
     size_t body_max, body_dropped;
+    int64_t body_length; /* as it is said; -1: it is not */
+    bool flows;          /* the handler is to take it as it comes: */
+    struct st_inflow *inflow;
+    int64_t patience_ms; /* that its client has left while nobody waits for it */
     bool is_yaml;
     bool takes_gzip;
     st_peer peer;
@@ -110,6 +115,9 @@ void st_call_send(st_call *call, int status, const char *type, struct MHD_Respon
 /* Answers a suspended call in its owner's place; with server->lock held. */
 void st_call_abandon(st_call *call);
 void st_call_unref(st_call *call);
+
+/* call.c. Of a call that was deferred and is not answered: whether its client has hung up meanwhile. */
+bool st_call_left(st_call *call);
 
 /* upgrade.c: it will never begin. NULL: there is none. */
 void st_upgrade_lost(st_upgrade *up);

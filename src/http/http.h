@@ -70,6 +70,10 @@ enum {
     ST_ROUTE_TAIL =
         1
         << 15, /* whatever follows the pattern is for its handler, with the query; one for each method */
+    ST_ROUTE_FLOW =
+        1
+        << 16, /* its handler is called when the headers are good, defers, and takes the body as it comes
+                              * (http/inflow.h); it may be of any length */
     ST_ROUTE_UNCHANGED = 1 << 12, /* other than GET and changes nothing that somebody answers for */
 };
 
@@ -227,6 +231,8 @@ const char *st_call_raw_query(const st_call *call);
 typedef void st_header_fn(void *ctx, const char *name, const char *value);
 void st_call_each_header(const st_call *call, st_header_fn *fn, void *ctx);
 
+/* Whether its body comes by st_call_inflow (http/inflow.h). */
+bool st_call_flows(const st_call *call);
 /* The body's bytes with a NUL behind them. */
 const char *st_call_body(const st_call *call, size_t *ret_len);
 

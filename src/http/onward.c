@@ -16,10 +16,12 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "http/call.h"
 #include "http/pipe.h"
 
 #define READ_BYTES 16384
 #define CHECK_MS   1000 /* between looks at clients that wait */
+#define SWITCHED   2    /* it is somebody else's now */
 
 /* References: one is the thread's, one that of the pipe's hooks. */
 typedef struct conversation {
@@ -30,6 +32,8 @@ typedef struct conversation {
     size_t sent;
     st_upstream up;
     st_pipe *pipe;
+    st_inflow *in;       /* the rest of the request; NULL: there is none, or nobody wants it */
+    atomic_bool in_news; /* something of it can be taken, or it is over */
     int64_t deadline_ms;
     atomic_int refs;
     atomic_bool room, gone; /* the client takes more; it is gone, or has everything */
@@ -80,6 +84,14 @@ static void on_room(void *ctx)
     conversation *c = ctx;
 
     atomic_store(&c->room, true);
+    wake(c->f);
+}
+
+static void on_inflow(void *ctx)
+{
+    conversation *c = ctx;
+
+    atomic_store(&c->in_news, true);
     wake(c->f);
 }
 
@@ -134,6 +146,7 @@ static void end(conversation *c, const st_err *err)
 {
     static const st_err none = {.code = ST_EDOWN, .msg = "there was no answer"};
 
+    st_inflow_close(ST_TAKE(c->in));
     refuse(c, err ? err : &none);
     if (c->pipe)
         st_pipe_end(ST_TAKE(c->pipe), !err);
@@ -143,6 +156,38 @@ static void end(conversation *c, const st_err *err)
     unref(c);
 }
 
+/* The next piece of the body, framed. What has come is sent before it is looked at whether more did. */
+static int take_inflow(conversation *c, st_err *err)
+{
+    st_strbuf *out = &c->x.request;
+    char buf[READ_BYTES];
+    st_inflow_state state;
+    size_t n;
+
+    atomic_store(&c->in_news, false);
+    n = st_inflow_take(c->in, buf, sizeof buf, &state);
+    if (state == ST_INFLOW_BROKEN)
+        return st_fail(err, ST_EDOWN, "the client is gone");
+    st_strbuf_clear(out);
+    c->sent = 0;
+    if (n > 0) {
+        if (c->x.chunked && c->x.body && c->x.body(c->x.ctx, n, err) < 0)
+            return -err->code;
+        if (c->x.chunked)
+            st_strbuf_addf(out, "%zx\r\n", n);
+        st_strbuf_addn(out, buf, n);
+        if (c->x.chunked)
+            st_strbuf_add(out, "\r\n");
+        atomic_store(&c->in_news, true); /* there may be more */
+    }
+    if (state == ST_INFLOW_ENDED) {
+        if (c->x.chunked)
+            st_strbuf_add(out, "0\r\n\r\n");
+        st_inflow_close(ST_TAKE(c->in));
+    }
+    return 0;
+}
+
 static int send_some(conversation *c, st_err *err)
 {
     const st_strbuf *out = &c->x.request;
@@ -150,10 +195,11 @@ static int send_some(conversation *c, st_err *err)
 
     if (n > 0)
         c->sent += (size_t)n;
-    else if (n < 0 && errno != EAGAIN && errno != EINTR)
+    else if (n < 0 && errno != EAGAIN && errno != EINTR) {
         c->sent = out->n; /* it may have answered without reading everything */
-    (void)err;
-    return 0;
+        st_inflow_close(ST_TAKE(c->in));
+    }
+    return c->sent == out->n && c->in ? take_inflow(c, err) : 0;
 }
 
 /* 1: the answer is complete. */
@@ -165,6 +211,13 @@ static int take(conversation *c, const char *bytes, size_t n, st_err *err)
     int r = n > 0 ? st_upstream_feed(&c->up, bytes, n, &used, &body, err)
                   : st_upstream_end(&c->up, err);
 
+    if (r == 0 && c->up.state == ST_UPSTREAM_OTHER) {
+        int fd = c->fd;
+
+        c->fd = -1;
+        c->x.switched(c->x.ctx, ST_TAKE(c->x.call), &c->up, fd, bytes + used, n - used);
+        return SWITCHED;
+    }
     if (c->up.state != ST_UPSTREAM_HEAD && c->up.status > 0) {
         if (!wants_body)
             return 1; /* the status was all that is wanted */
@@ -188,8 +241,16 @@ static int read_some(conversation *c, st_err *err)
     return take(c, buf, (size_t)n, err);
 }
 
+/* One whose answer has begun is noticed by that. */
+static bool has_left(conversation *c)
+{
+    if (c->in)
+        return !st_inflow_check(c->in);
+    return !is_answered(c) && st_call_left(c->x.call);
+}
+
 /* Whether it goes on; what happened on its socket is in `events`. */
-static bool step(conversation *c, short events, int64_t now)
+static bool step(conversation *c, short events, int64_t now, bool check)
 {
     st_err err = {0};
     int r = 0;
@@ -198,25 +259,34 @@ static bool step(conversation *c, short events, int64_t now)
         r = -1, err = c->why;
     if (r == 0 && c->pipe && atomic_load(&c->gone))
         r = st_fail(&err, ST_EDOWN, "the client is gone");
+    if (r == 0 && check && has_left(c))
+        r = st_fail(&err, ST_EDOWN, "the client is gone");
+    if (r == 0 && check && c->x.alive && !c->x.alive(c->x.ctx))
+        r = st_fail(&err, ST_EDOWN, "the token was revoked, or expired");
     if (r == 0 && (events & POLLOUT))
         r = send_some(c, &err);
     if (r == 0 && (events & (POLLIN | POLLHUP | POLLERR)))
         r = read_some(c, &err);
     if (r == 0 && events)
-        c->deadline_ms = now + (c->up.state == ST_UPSTREAM_HEAD ? c->x.head_ms : c->x.idle_ms);
+        c->deadline_ms =
+            now + (c->up.state == ST_UPSTREAM_HEAD && !c->in ? c->x.head_ms : c->x.idle_ms);
     if (r == 0 && now >= c->deadline_ms)
         r = st_fail(&err, ST_EDOWN, "the server behind it did not answer in time");
     if (r == 0)
         return true;
-    end(c, r > 0 ? NULL : &err);
+    if (r == SWITCHED)
+        unref(c);
+    else
+        end(c, r > 0 ? NULL : &err);
     return false;
 }
 
 static short wanted(const conversation *c)
 {
     bool full = c->pipe && !atomic_load(&c->room);
+    bool sends = c->sent < c->x.request.n || (c->in && atomic_load(&c->in_news));
 
-    return (short)((full ? 0 : POLLIN) | (c->sent < c->x.request.n ? POLLOUT : 0));
+    return (short)((full ? 0 : POLLIN) | (sends ? POLLOUT : 0));
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------ */
@@ -269,7 +339,7 @@ static void round_of(st_onwards *f)
 
         if (check && c->pipe)
             st_pipe_check(c->pipe);
-        if (step(c, i < had ? f->fds.v[i + 1].revents : 0, now))
+        if (step(c, i < had ? f->fds.v[i + 1].revents : 0, now, check))
             f->all.v[kept++] = c;
     }
     f->all.n = kept;
@@ -336,10 +406,15 @@ void st_onward_begin(st_onwards *f, const st_onward *x, int fd, const st_err *wh
     if (fd < 0)
         c->why = *why;
     c->up.head_only = x->head_only;
+    c->up.may_switch = x->switched != NULL;
     c->deadline_ms = now_ms() + x->head_ms;
     atomic_init(&c->refs, 1);
     atomic_init(&c->room, true);
     atomic_init(&c->gone, false);
+    atomic_init(&c->in_news, false);
+    c->in = x->in;
+    if (c->in)
+        st_inflow_to(c->in, on_inflow, c);
     pthread_mutex_lock(&f->lock);
     st_vec_push(&f->fresh, c);
     pthread_mutex_unlock(&f->lock);

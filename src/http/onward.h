@@ -12,18 +12,29 @@
 #define ST_HTTP_ONWARD_H
 
 #include "http/http.h"
+#include "http/inflow.h"
 #include "http/upstream.h"
 
 typedef struct st_onwards st_onwards;
 
 typedef struct st_onward {
     st_call *call;     /* deferred; NULL: only the status is wanted */
-    st_strbuf request; /* head and body; taken */
+    st_strbuf request; /* head, and the body where there is no inflow; taken */
+    st_inflow *in;     /* the call's body, which follows as it comes; taken. NULL: none does */
+    bool chunked;      /* in chunks */
     bool head_only;    /* it is HEAD */
     int64_t head_ms;   /* for the answer's head to come */
     int64_t idle_ms;   /* without anything moving, behind it */
     /* A header of the answer: sets it on the call if it is to pass. NULL: none passes. */
     void (*header)(void *ctx, st_call *call, const char *name, const char *value);
+    /* Before so many bytes of a body in chunks go on: whether they may. NULL: any. */
+    int (*body)(void *ctx, size_t n, st_err *err);
+    /* About once a second: whether it may still go on. NULL: always. */
+    bool (*alive)(void *ctx);
+    /* 101 came: from here on the call and the socket are its, with what came behind the head. `over` is not called. NULL: 101
+     * makes no sense. */
+    void (*switched)(void *ctx, st_call *call, const st_upstream *up, int fd, const char *early,
+                     size_t n);
     /* Once, at the end, from the thread: the status that came, or 0 and why none did. */
     void (*over)(void *ctx, int status, const st_err *err);
     void *ctx;

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/mem.h"
 #include "http/call.h"
@@ -45,6 +46,24 @@ static size_t held(const st_pipe *p)
     return p->buf.n - p->at;
 }
 
+static int socket_of(const st_pipe *p)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(p->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    return info ? info->connect_fd : -1;
+}
+
+/* libmicrohttpd closes a connection whose answer ends with an error; of one that was suspended it does so only when something
+ * happens on its socket, or after its timeout. So something does. */
+static void cut(const st_pipe *p)
+{
+    int fd = socket_of(p);
+
+    if (fd >= 0)
+        shutdown(fd, SHUT_RDWR);
+}
+
 /* The reader: libmicrohttpd wants up to max bytes. */
 static ssize_t take(void *cls, uint64_t pos, char *out, size_t max)
 {
@@ -57,6 +76,7 @@ static ssize_t take(void *cls, uint64_t pos, char *out, size_t max)
     pthread_mutex_lock(&p->lock);
     n = ST_MIN(held(p), max);
     if (p->bad) {
+        cut(p);
         result = MHD_CONTENT_READER_END_WITH_ERROR;
     } else if (n > 0) {
         memcpy(out, p->buf.s + p->at, n);
@@ -156,13 +176,11 @@ void st_pipe_end(st_pipe *p, bool well)
 /* A suspended connection hears nothing, so its socket is asked whether the client has gone. */
 void st_pipe_check(st_pipe *p)
 {
-    const union MHD_ConnectionInfo *info;
     struct pollfd poll_fd = {.events = POLLRDHUP};
 
     pthread_mutex_lock(&p->lock);
     if (p->suspended && !p->ended) {
-        info = MHD_get_connection_info(p->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-        poll_fd.fd = info ? info->connect_fd : -1;
+        poll_fd.fd = socket_of(p);
         if (poll_fd.fd >= 0 && poll(&poll_fd, 1, 0) > 0) {
             p->ended = p->bad = true;
             wake(p);

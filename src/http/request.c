@@ -346,6 +346,13 @@ static bool check_size(st_call *call, const headers *h)
     const st_http_options *opt = &call->server->opt;
     int64_t length = 0;
 
+    if (call->match.route->flags & ST_ROUTE_FLOW) {
+        call->body_length = -1;
+        if (!h->length || st_parse_i64(h->length, 0, INT64_MAX, &call->body_length, NULL) == 0)
+            return true;
+        st_call_refuse(call, ST_P_BAD_REQUEST, ST_REJECT_MALFORMED, "Content-Length is no number");
+        return false;
+    }
     call->body_max =
         (size_t)(call->match.route->flags & ST_ROUTE_BIG ? opt->big_body_max : opt->body_max);
     if (h->length && (st_parse_i64(h->length, 0, INT64_MAX, &length, NULL) < 0 ||

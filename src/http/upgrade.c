@@ -215,6 +215,8 @@ void st_call_upgrade(st_call *call, const char *protocol, st_upgrade_begun *begu
         .server = call->server, .fd = -1, .conn_fd = call->conn_fd, .begun = begun, .ctx = ctx};
     MHD_add_response_header(response, MHD_HTTP_HEADER_UPGRADE, protocol);
     MHD_add_response_header(response, "X-Request-Id", call->id);
+    for (size_t i = 0; i < call->headers.n; i++)
+        MHD_add_response_header(response, call->headers.v[i].name, call->headers.v[i].value);
     call->upgrade = up;
     st_call_finish(call, 101, response, 0);
 }

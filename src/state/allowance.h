@@ -35,6 +35,8 @@
     X(ST_AL_SERVICES, "services", 1000, -1, "services")                                            \
     X(ST_AL_NOTICES, "notices", 100, -1, "notices by webhook or mail")                             \
     X(ST_AL_CALLS, "service_calls", 256, -1, "requests to services that are open")                 \
+    X(ST_AL_CALL_BYTES, "service_bytes", INT64_C(4) << 30, -1,                                     \
+      "bytes of requests to services that are open")                                               \
     X(ST_AL_VOLUMES, "volumes", 1000, -1, "volumes")                                               \
     X(ST_AL_VOLUME_BYTES, "volume_bytes", INT64_C(16) << 40, -1, "bytes that its volumes may get") \
     X(ST_AL_VIEWS, "views", 5000, -1, "saved views of the console")                                \
