@@ -40,7 +40,7 @@ struct errand {
     atomic_bool revoked; /* its caller's token is not good any more */
     st_joint *joint;     /* it became a WebSocket */
     st_onward onward;
-    char kept[ST_SERVICE_KEPT_MAX], name[ST_SERVICE_NAME_MAX + 1];
+    char kept[ST_SERVICE_KEPT_MAX];
     int64_t made_ms, serial;
     int stay;
     bool check;
@@ -410,7 +410,6 @@ static void aim(errand *e, const st_service *s, const st_service_replica *r, st_
                 int *port)
 {
     snprintf(e->kept, sizeof e->kept, "%s", s->kept);
-    snprintf(e->name, sizeof e->name, "%s", s->name);
     e->made_ms = s->made_ms;
     e->serial = r->serial;
     e->stay = r->stay;
@@ -452,8 +451,9 @@ static void write_request(errand *e, const st_call *call)
     const st_identity *who = st_api_who(call);
     const char *tail = st_call_tail(call), *query = st_call_raw_query(call),
                *method = st_call_method(call);
-    st_strbuf_addf(out, "%s %s%s%s%s HTTP/1.1\r\nHost: %s\r\n", method, tail[0] ? "" : "/", tail,
-                   query[0] ? "?" : "", query, e->name);
+    /* Notebooks and others answer nobody who names another host: this is theirs, as with a forward. */
+    st_strbuf_addf(out, "%s %s%s%s%s HTTP/1.1\r\nHost: localhost\r\n", method, tail[0] ? "" : "/",
+                   tail, query[0] ? "?" : "", query);
     st_strbuf_add(out, e->onward.switched ? "Connection: Upgrade\r\nUpgrade: " ST_WEBSOCKET "\r\n"
                                           : "Connection: close\r\n");
     st_call_each_header(call, pass_request, out);
@@ -576,8 +576,8 @@ static void prepare(st_gate *gate, const st_service *s, st_service_replica *r, d
     if (s->health == ST_SVC_HEALTH_HTTP)
         st_strbuf_addf(
             &e->onward.request,
-            "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: stint\r\nConnection: close\r\n\r\n",
-            s->path, s->name);
+            "GET %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: stint\r\nConnection: close\r\n\r\n",
+            s->path);
     r->checking = true;
     st_vec_push(list, d);
 }
