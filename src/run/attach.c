@@ -10,8 +10,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -396,22 +394,6 @@ int st_attach_fd(const st_attach *a)
     return a->epoll;
 }
 
-static int open_listener(const char *dir)
-{
-    ST_CLEANUP(st_os_closep) int at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    struct sockaddr_un where = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    mode_t before = umask(077);
-    bool bound;
-
-    st_socket_path(at, ST_ATTACH, where.sun_path);
-    bound = at >= 0 && fd >= 0 && bind(fd, (struct sockaddr *)&where, sizeof where) == 0;
-    umask(before);
-    if (!bound || listen(fd, ST_ATTACH_MAX) != 0)
-        st_os_closep(&fd);
-    return fd;
-}
-
 st_attach *st_attach_new(const st_attach_job *job)
 {
     st_attach *a = st_xcalloc(1, sizeof *a);
@@ -419,7 +401,7 @@ st_attach *st_attach_new(const st_attach_job *job)
     a->job = *job;
     a->in = -1;
     a->epoll = epoll_create1(EPOLL_CLOEXEC);
-    a->listener = open_listener(job->dir);
+    a->listener = st_socket_listen(job->dir, ST_ATTACH, ST_ATTACH_MAX);
     if (a->epoll < 0 || a->listener < 0 || st_os_path(a->logs, NULL, "%s/logs", job->dir) != 0) {
         st_attach_free(a);
         return NULL;

@@ -20,7 +20,7 @@ void st_socket_path(int dir, const char *name, char ret[ST_SOCKET_PATH])
     snprintf(ret, ST_SOCKET_PATH, "/proc/self/fd/%d/%s", dir, name);
 }
 
-int st_console_open(const char *dir, st_err *err)
+int st_socket_listen(const char *dir, const char *name, int most)
 {
     ST_CLEANUP(st_os_closep) int at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct sockaddr_un where = {.sun_family = AF_UNIX};
@@ -28,14 +28,20 @@ int st_console_open(const char *dir, st_err *err)
     mode_t before = umask(077);
     bool bound;
 
-    st_socket_path(at, ST_CONSOLE, where.sun_path);
+    st_socket_path(at, name, where.sun_path);
     bound = at >= 0 && fd >= 0 && bind(fd, (struct sockaddr *)&where, sizeof where) == 0;
     umask(before);
-    if (bound && listen(fd, 1) == 0)
-        return fd;
-    (void)st_fail(err, ST_EIO, "the node cannot make a terminal: %s", strerror(errno));
-    st_os_closep(&fd);
-    return -err->code;
+    if (!bound || listen(fd, most) != 0)
+        st_os_closep(&fd);
+    return fd;
+}
+
+int st_console_open(const char *dir, st_err *err)
+{
+    int fd = st_socket_listen(dir, ST_CONSOLE, 1);
+
+    return fd >= 0 ? fd
+                   : st_fail(err, ST_EIO, "the node cannot make a terminal: %s", strerror(errno));
 }
 
 int st_console_take(int listener)

@@ -15,6 +15,9 @@ int st_console_open(const char *dir, st_err *err);
 int st_console_take(int listener);
 void st_console_size(int fd, int rows, int cols);
 
+/* Listens on a socket with this name in a folder whose path may be long; nobody but its owner may connect. It does not block;
+ * -1: errno says why. */
+int st_socket_listen(const char *dir, const char *name, int most);
 /* A path to a name in a folder that fits into the address of a socket, as long as the descriptor of the folder is open. */
 #define ST_SOCKET_PATH 64
 void st_socket_path(int dir, const char *name, char ret[ST_SOCKET_PATH]);
