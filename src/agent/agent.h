@@ -35,6 +35,7 @@ typedef struct st_agent_conf {
     const char *settings; /* of the GPUs: manage or leave */
     const char *volumes;  /* where volumes are on this node; NULL: there are none */
     const char *xids;     /* what XIDs ask for here, see health/health.h; "": as in the catalogue */
+    const char *symptoms; /* thresholds (health/symptoms.h); NULL: the defaults */
     const char *metrics;  /* ADDRESS:PORT; NULL: none */
     int64_t cpu_m, ram_mib; /* what jobs may have; 0: what there is */
     int64_t data_mib;       /* what a tenant may have in /data; 0: see agent/storage.h */

@@ -9,6 +9,7 @@
 #include "base/net.h"
 #include "base/num.h"
 #include "health/health.h"
+#include "health/symptoms.h"
 #include "neighbour/neighbour.h"
 #include "run/run.h"
 
@@ -62,6 +63,9 @@ typedef enum { KIND_TEXT, KIND_COUNT, KIND_PORT, KIND_MILLI, KIND_MIB, KIND_TIME
       "installed); none: they are only watched")                                                \
     X("--neighbour", KIND_TEXT, neighbour, "NAME=N,...",                                        \
       "thresholds of the watch on neighbours, for example ratio_pct=150,hold_ms=60000")         \
+    X("--symptoms", KIND_TEXT, symptoms, "NAME=N,...",                                          \
+      "thresholds for what is wrong with a node in service, for example "                       \
+      "lasts_ms=30000,link_changes=5")                                                          \
     X("--data-limit", KIND_MIB, data_mib, "SIZE",                                               \
       "space for each account in /data on this node (default: half of the disk)")               \
     X("--volumes", KIND_TEXT, volumes, "DIR",                                                   \
@@ -152,6 +156,8 @@ static int check(const st_agent_conf *c, st_err *err)
         return st_fail(err, ST_EINVAL, "--settings %s: is neither manage nor leave", c->settings);
     if (c->neighbour && st_nb_policy_read(c->neighbour, &(st_nb_policy){0}, err) < 0)
         return st_fail_prefix(err, "--neighbour: ");
+    if (st_symptom_rules_read(c->symptoms, &(st_symptom_rules){0}, err) < 0)
+        return st_fail_prefix(err, "--symptoms: ");
     if (c->server && strncmp(c->server, "http://", 7) == 0 && !st_net_loopback(c->server + 7) &&
         !c->insecure)
         return st_fail(

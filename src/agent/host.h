@@ -28,6 +28,7 @@
  *   neighbour.c who slows whom on a shared GPU
  *   mps_work.c  starts, tells and ends them, by workers
  *   watch.c     who shares a GPU keeps to the memory it was granted
+ *   symptoms.c  what is wrong with it in service
  *   trial.c     tests the node when it is asked to
  *   trial_run.c runs what measures its GPUs, as a task
  *
@@ -55,6 +56,7 @@
 #include "agent/worker.h"
 #include "base/rng.h"
 #include "health/health.h"
+#include "health/symptoms.h"
 #include "model/volume.h"
 
 #define ST_HOST_NAME_MAX 64
@@ -197,9 +199,13 @@ typedef struct st_host {
     st_finding found;        /* what that is, without words */
     uint16_t sick;           /* GPUs that cannot be used, while the node can */
     st_sick_gpu sick_gpu[ST_DEVS_MAX];
-    char stuck[160];    /* why nothing can be written down, and so nothing started; "": it can */
-    char hangs[120];    /* what the GPU driver does not come back from; "": it does */
-    char full[120];     /* why the disk has no room for another task; "": it has */
+    char stuck[160];       /* why nothing can be written down, and so nothing started; "": it can */
+    char hangs[120];       /* what the GPU driver does not come back from; "": it does */
+    char full[120];        /* why the disk has no room for another task; "": it has */
+    st_symptoms *symptoms; /* NULL: nothing was looked at yet */
+    char symptom[ST_DIAG_TEXT]; /* what is wrong with it in service, and lasts; "": nothing */
+    st_finding symptom_found;   /* what that is, without words */
+    int64_t symptoms_ms;        /* boot clock: when to look again */
     char unfit[200];    /* why starts fail here, for tenants that have nothing else in common */
     char unfit_for[64]; /* the first of them */
     int64_t unfit_ms;   /* boot clock: when it is tried again */
@@ -362,6 +368,9 @@ int st_host_slices_set(st_host *h, int gpu, const st_gpu_slot *wanted, int n,
                        st_gpu_reconciled *ret, st_err *err);
 /* Whether a task can be run with settings that stay as they are; anything suits otherwise. */
 int st_settings_suit(st_host *h, const st_task_place *p, st_err *err);
+
+/* symptoms.c */
+void st_host_symptoms(st_host *h, int64_t boot_ms);
 
 /* disk.c */
 /* Whether there is room for the files of a new node, its key first: without it, it would be another node at its next start.

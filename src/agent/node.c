@@ -279,6 +279,7 @@ void st_host_turn(st_host *h)
     if (now >= h->sample_ms) {
         st_voice_doing(h, "looking at its GPUs");
         st_host_sample(h, now);
+        st_host_symptoms(h, now);
         st_host_watch(h, now);
         st_host_guard_limits(h, now);
         h->sample_ms = now + 1000;
@@ -363,6 +364,7 @@ void st_host_free(st_host *h)
     st_vec_free(&h->slices);
     st_strbuf_done(&h->test_text);
     st_trial_done(h);
+    free(h->symptoms);
     st_host_images_done(h);
     st_vec_free(&h->daemons);
     st_host_data_close(h);

@@ -171,6 +171,21 @@ static void report_json(st_host *h, uint64_t no, bool log_down, st_strbuf *out)
     st_strbuf_addc(out, '}');
 }
 
+/* What that is, in the order in which it is said. */
+static st_finding found_of(const st_host *h)
+{
+    st_fault kind = h->fenced                   ? ST_FAULT_LEASE
+                    : h->hangs[0]               ? ST_FAULT_DRIVER
+                    : h->stuck[0] || h->full[0] ? ST_FAULT_DISK
+                                                : ST_FAULT_UNFIT;
+
+    if (!h->fenced && h->ill[0])
+        return h->found;
+    if (h->symptom[0] && kind == ST_FAULT_UNFIT && !h->unfit[0])
+        return h->symptom_found;
+    return (st_finding){.kind = kind, .gpu = -1};
+}
+
 void st_host_report(st_host *h)
 {
     bool failed = h->fenced || h->ill[0];
@@ -179,12 +194,8 @@ void st_host_report(st_host *h)
                          : h->hangs[0] ? h->hangs
                          : h->stuck[0] ? h->stuck
                          : h->full[0]  ? h->full
-                                       : h->unfit;
-    st_fault kind = h->fenced                   ? ST_FAULT_LEASE
-                    : h->ill[0]                 ? h->found.kind
-                    : h->hangs[0]               ? ST_FAULT_DRIVER
-                    : h->stuck[0] || h->full[0] ? ST_FAULT_DISK
-                                                : ST_FAULT_UNFIT;
+                         : h->unfit[0] ? h->unfit
+                                       : h->symptom;
     int64_t boot = st_boot_ms();
     st_mail *m = &h->mail;
     st_strbuf text = {0}, old;
@@ -209,7 +220,7 @@ void st_host_report(st_host *h)
     m->at = h->journal.at;
     m->revision = h->has_list ? h->list.revision : 0;
     snprintf(m->reason, sizeof m->reason, "%s", reason);
-    m->found = !h->fenced && h->ill[0] ? h->found : (st_finding){.kind = kind, .gpu = -1};
+    m->found = found_of(h);
     m->health = failed ? "failed" : reason[0] ? "hold" : "ok";
     pthread_mutex_unlock(&m->lock);
     st_strbuf_done(&old);

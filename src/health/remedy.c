@@ -47,12 +47,16 @@ st_remedy st_remedy_of(const st_finding *finding)
     case ST_FAULT_RECOVERY:
         return of_driver(finding->code);
     case ST_FAULT_SCRUB:
+    case ST_FAULT_LINK:
+    case ST_FAULT_WEAR:
         return ST_REMEDY_RESET;
     case ST_FAULT_GPU:
     case ST_FAULT_DRIVER:
     case ST_FAULT_LEFT:
         return ST_REMEDY_REBOOT;
     case ST_FAULT_TEST:
+    case ST_FAULT_PCIE:
+    case ST_FAULT_HEAT:
         return ST_REMEDY_INSPECT;
     default:
         return ST_REMEDY_NONE;

@@ -42,7 +42,13 @@ typedef enum st_fault_weight { ST_FAULT_NOTED, ST_FAULT_JUDGED, ST_FAULT_LOST } 
     X(ST_FAULT_TEST, "test", ST_CAUSE_HARDWARE, JUDGED, "a test of the node failed")               \
     X(ST_FAULT_CHECKER, "checker", ST_CAUSE_CONFIG, NOTED, "a test could not be made")             \
     X(ST_FAULT_PROGRAM, "program", ST_CAUSE_USER, NOTED, "programs of jobs caused errors on GPUs") \
-    X(ST_FAULT_OTHER, "other", ST_CAUSE_SOFTWARE, JUDGED, "the agent says that it cannot be used")
+    X(ST_FAULT_OTHER, "other", ST_CAUSE_SOFTWARE, JUDGED, "the agent says that it cannot be used") \
+    X(ST_FAULT_LINK, "link", ST_CAUSE_HARDWARE, JUDGED, "an NVLink is down, or goes up and down")  \
+    X(ST_FAULT_WEAR, "wear", ST_CAUSE_HARDWARE, JUDGED, "memory of a GPU wears out")               \
+    X(ST_FAULT_PCIE, "pcie", ST_CAUSE_HARDWARE, JUDGED, "a GPU has lost lanes of PCIe")            \
+    X(ST_FAULT_HEAT, "heat", ST_CAUSE_HARDWARE, JUDGED, "heat or a power brake slows a GPU")       \
+    X(ST_FAULT_MEMORY, "memory", ST_CAUSE_CONFIG, JUDGED, "the node runs out of memory")           \
+    X(ST_FAULT_CLOCK, "clock", ST_CAUSE_CONFIG, NOTED, "the clock of the node is wrong")
 typedef enum st_fault {
 #define X(id, ...) id,
     ST_FAULT_TABLE(X)
