@@ -15,6 +15,16 @@ submit --name beside --gpus 1 --limit 1h --sim-run 50m -- true
 becomes "$job" running
 beside=$job
 
+# A gang on three nodes: the GPUs of one are busy less, and wait for nobody. It takes half a minute to show.
+for node in g1 g2 g3; do
+    start_agent $node --exec sim --sim-faults "$tmp/faults"
+    node_becomes $node ready
+done
+printf 'g1 * waits 600\ng2 * busy 500\ng3 * waits 600\n' >>"$tmp/faults"
+try 0 '^j' submit --account other --tasks 3 --gpus 8 --limit 1h --sim-run 50m -- true
+gang=$(cat "$tmp/out")
+becomes "$gang" running
+
 while read -r kind words fault; do
     # shellcheck disable=SC2086 # a fault and its value
     fault 2 $fault
@@ -46,4 +56,9 @@ try 0 'GPU 5.*NVLinks' node show a1
 fault 5 links-down 0
 node_becomes a1 ready
 [ "$(state_of "$beside")" = running ] || fail "the job is $(state_of "$beside")"
+
+late() { "$stint" stats "$gang" | grep 'the others wait for task [0-2] on g2: its GPU is busy less' >"$tmp/out"; }
+wait_for late || fail "nobody names the straggler: $("$stint" stats "$gang" -o json)"
+try 0 '^j' submit --account acme --gpus 1 --limit 1h --sim-run 50m -- true
+"$stint" stats "$(cat "$tmp/out")" | grep 'others wait' && fail "a job of one task has a straggler"
 done_testing

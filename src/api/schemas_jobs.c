@@ -276,7 +276,12 @@ const st_schema st_schemas_jobs[] = {
      "\"description\": \"the most a task had in use at once\"}}}, \"gpu\": {\"type\": \"object\", "
      "\"properties\": {\"busy\": " MAYBE ", \"sm\": " MAYBE ", \"watts\": " MAYBE
      ", \"memory_mib\": " MAYBE ", \"celsius\": " MAYBE "}, \"description\": \"of one GPU, on "
-     "average; null: nobody measured it\"}, \"sums\": {\"type\": \"object\", "
+     "average; null: nobody measured it\"}, \"straggler\": {\"type\": [\"object\", \"null\"], "
+     "\"properties\": {\"task\": {\"type\": \"integer\"}, \"node\": {\"type\": \"string\"}, "
+     "\"busy\": {\"type\": \"number\"}, \"waits\": {\"type\": \"number\"}, \"others_busy\": "
+     "{\"type\": \"number\"}, \"others_wait\": {\"type\": \"number\"}, \"reason\": {\"type\": "
+     "\"string\"}}, \"description\": \"the task that the others of a gang wait for, in the last "
+     "minutes\"}, \"sums\": {\"type\": \"object\", "
      "\"additionalProperties\": {\"type\": \"integer\"}, \"properties\": {}, \"description\": "
      "\"over all tasks: of this start while the job runs, of all of them afterwards\"}, "
      "\"estimate\": {\"type\": \"string\"}, \"suggestions\": {\"type\": \"array\", \"items\": "

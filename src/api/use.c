@@ -13,6 +13,7 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "billing/money.h"
+#include "health/stragglers.h"
 #include "rules/advice.h"
 
 typedef struct use {
@@ -215,9 +216,81 @@ static void suggestions(const use *u, st_strbuf *out)
     st_strbuf_addc(out, ']');
 }
 
+/* ---- who is late ---------------------------------------------------------------------------------- */
+
+typedef struct ranks {
+    int n;
+    st_rank_use v[ST_TASKS_MAX];
+    int32_t node[ST_TASKS_MAX];
+} ranks;
+
+static int64_t lately_of(const st_used *used, st_used_kind kind)
+{
+    return used->has >> kind & 1 ? used->v[kind] : -1;
+}
+
+static void add_rank(void *ctx, int task, int32_t node, const st_used *lately)
+{
+    ranks *r = ctx;
+
+    if (task != r->n || r->n >= ST_TASKS_MAX)
+        return;
+    r->v[r->n] = (st_rank_use){.seen = lately_of(lately, ST_USED_SEEN),
+                               .busy = lately_of(lately, ST_USED_BUSY),
+                               .sm = lately_of(lately, ST_USED_SM)};
+    r->node[r->n++] = node;
+}
+
+typedef struct place {
+    int32_t id;
+    char name[ST_NAME_MAX + 1];
+} place;
+
+static int name_node(void *ctx, st_tx *tx, st_err *err)
+{
+    place *p = ctx;
+    const st_fleet *fleet = st_core_fleet(st_tx_core(tx));
+
+    (void)err;
+    if (p->id >= 0 && (size_t)p->id < fleet->nodes.n)
+        snprintf(p->name, sizeof p->name, "%s", fleet->nodes.v[p->id]->name);
+    return 0;
+}
+
+/* The rank that the others of a gang wait for, on devices now; null: none, or nobody can tell. */
+static void straggler(const use *u, uint64_t job, st_strbuf *out)
+{
+    st_engine *engine = st_control_engine(u->api->control);
+    ST_CLEANUP(st_freep) ranks *r = st_xcalloc(1, sizeof *r);
+    place at = {.id = -1};
+    int64_t position;
+    st_straggler s;
+    st_err err;
+
+    if (u->row->end_ms == ST_STORE_NEVER && engine && engine->ops->ranks)
+        (void)engine->ops->ranks(engine, job, add_rank, r);
+    if (!st_straggler_find(r->v, r->n, &s)) {
+        st_out_raw(out, "straggler", "null");
+        return;
+    }
+    at.id = r->node[s.rank];
+    (void)st_control_read(u->api->control, ST_READ_SHARED, 0, name_node, &at, &position, &err);
+    st_out_raw(out, "straggler", "{");
+    st_out_int(out, "task", s.rank);
+    st_out_text(out, "node", at.name);
+    st_out_milli(out, "busy", s.busy_m);
+    st_out_milli(out, "waits", s.waits_m);
+    st_out_milli(out, "others_busy", s.others_busy_m);
+    st_out_milli(out, "others_wait", s.others_waits_m);
+    st_out_text(out, "reason",
+                s.device ? "its GPU takes longer for the same work: have its node tested"
+                         : "its GPU is busy less: its program waits for data, CPUs or the network");
+    st_strbuf_addc(out, '}');
+}
+
 /* ---- answering ------------------------------------------------------------------------------------ */
 
-static void write_use(const use *u, st_strbuf *out)
+static void write_use(const use *u, uint64_t job, st_strbuf *out)
 {
     int64_t estimated;
 
@@ -248,6 +321,7 @@ static void write_use(const use *u, st_strbuf *out)
     st_strbuf_addc(out, '}');
     if (text_of(u->spec, "estimate")[0])
         st_out_text(out, "estimate", text_of(u->spec, "estimate"));
+    straggler(u, job, out);
     suggestions(u, out);
     st_strbuf_addc(out, '}');
 }
@@ -273,7 +347,7 @@ static void show(st_call *call, void *ctx)
     if (find_cost(&u, &err) < 0) {
         st_call_fail(call, &err);
     } else {
-        write_use(&u, &out);
+        write_use(&u, id, &out);
         st_call_reply_buf(call, 200, NULL, &out);
     }
     json_decref(u.spec);

@@ -148,12 +148,20 @@ static int fetch(st_client *client, const char *id, json_t **ret, st_err *err)
 
 static void print_suggestions(st_cli *cli, const json_t *rows)
 {
-    const json_t *row, *text;
+    const json_t *row, *text, *late;
     size_t i, k;
 
     json_array_foreach(rows, i, row)
+    {
+        late = json_object_get(row, "straggler");
+        if (json_is_object(late))
+            fprintf(cli->out, "%s: the others wait for task %lld on %s: %s\n",
+                    st_view_text(row, "job"),
+                    (long long)json_integer_value(json_object_get(late, "task")),
+                    st_view_text(late, "node"), st_view_text(late, "reason"));
         json_array_foreach(json_object_get(row, "suggestions"), k, text)
             fprintf(cli->out, "%s: %s\n", st_view_text(row, "job"), json_string_value(text));
+    }
 }
 
 static int show(void *ctx, st_err *err)

@@ -133,6 +133,8 @@ typedef struct st_report {
 
 #define ST_USED_EVERY_MS INT64_C(30000)
 
+typedef void st_rank_fn(void *ctx, int task, int32_t node, const st_used *lately);
+
 /* A node as an engine needs to know it. */
 typedef struct st_engine_node {
     const st_node *node;
@@ -268,6 +270,8 @@ typedef struct st_engine_ops {
     /* From any thread: what the tasks of a job that is on devices have used in this stay, as last said; adds to *ret. False: it
      * knows of no such job. */
     bool (*used)(st_engine *engine, uint64_t job, st_used *ret);
+    /* Likewise of each task lately, in the last minutes; `fn` is called under its lock. */
+    bool (*ranks)(st_engine *engine, uint64_t job, st_rank_fn *fn, void *ctx);
     /* The engines it is made of, from 0; NULL behind the last. Without the function it is one. */
     const st_engine *(*part)(const st_engine *engine, size_t i);
     void (*free)(st_engine *engine);

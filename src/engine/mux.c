@@ -80,6 +80,17 @@ static bool on_used(st_engine *engine, uint64_t job, st_used *ret)
     return known;
 }
 
+static bool on_ranks(st_engine *engine, uint64_t job, st_rank_fn *fn, void *ctx)
+{
+    const mux *m = (const mux *)engine;
+    bool known = false;
+
+    for (size_t i = 0; i < m->n && !known; i++)
+        known = m->parts[i].engine->ops->ranks &&
+                m->parts[i].engine->ops->ranks(m->parts[i].engine, job, fn, ctx);
+    return known;
+}
+
 static void on_place(st_engine *engine, int64_t branch, int64_t position)
 {
     EACH((mux *)engine, e, place, e, branch, position);
@@ -262,6 +273,7 @@ st_engine *st_engine_mux_new(st_engine *const *parts, size_t n)
         .told = on_told,
         .measures = on_measures,
         .used = on_used,
+        .ranks = on_ranks,
         .part = on_part,
         .free = on_free,
     };

@@ -532,6 +532,7 @@ static const st_engine_ops ops = {
     .told = st_native_on_told,
     .measures = st_native_on_measures,
     .used = st_native_on_used,
+    .ranks = st_native_on_ranks,
     .order = on_order,
     .tick = on_tick,
     .next_ms = on_next,

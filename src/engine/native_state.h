@@ -31,8 +31,10 @@ typedef struct native_task {
     uint64_t heard_at;            /* the node's count of statuses when it was last named */
     st_used used;                 /* as last reported */
     st_scrub_result scrub;
-    int64_t used_ms; /* when; 0: never */
-    bool left;       /* and that it was the last */
+    int64_t used_ms;    /* when; 0: never */
+    st_used from, next; /* what it had used when a stretch of time began, and the one after it */
+    int64_t next_ms;    /* when that was */
+    bool left;          /* and that it was the last */
 
     /* Of a halted job. */
     uint64_t off;  /* the first revision of its node's list without it */
@@ -212,6 +214,7 @@ void st_native_flag(native *e, native_node *node, st_flag flag, const char *reas
 void st_native_used(native *e, native_node *node, const st_agent_status *status, int64_t now);
 void st_native_on_measures(st_engine *engine, st_measures *ret);
 bool st_native_on_used(st_engine *engine, uint64_t job, st_used *ret);
+bool st_native_on_ranks(st_engine *engine, uint64_t job, st_rank_fn *fn, void *ctx);
 void st_native_bounds(const native_job *job, int task, int64_t now, st_bounds *ret);
 
 /* native_notes.c: who slows whom there. */

@@ -115,6 +115,36 @@ bool st_native_on_used(st_engine *engine, uint64_t job, st_used *ret)
     return j != NULL;
 }
 
+#define STRETCH_MS INT64_C(300000) /* what is used lately is of one to two of them */
+
+static void move_on(native_task *task, int64_t now)
+{
+    if (now < task->next_ms + STRETCH_MS)
+        return;
+    task->from = task->next;
+    task->next = task->used;
+    task->next_ms = now;
+}
+
+bool st_native_on_ranks(st_engine *engine, uint64_t job, st_rank_fn *fn, void *ctx)
+{
+    native *e = (native *)engine;
+    const native_job *j;
+
+    st_native_lock(e);
+    j = st_native_job_of(e, job);
+    for (int t = 0; j && t < j->tasks; t++) {
+        const native_task *task = &j->task[t];
+        st_used lately = {.has = task->used.has};
+
+        for (int k = 0; k < ST_USED_COUNT; k++)
+            lately.v[k] = ST_MAX(task->used.v[k] - task->from.v[k], 0);
+        fn(ctx, t, task->grant.node, &lately);
+    }
+    st_native_unlock(e);
+    return j != NULL;
+}
+
 static void listed(native *e, native_node *node, const native_job *job, const st_agent_task *said,
                    int64_t now)
 {
@@ -133,6 +163,7 @@ static void listed(native *e, native_node *node, const native_job *job, const st
         return;
     measure(e, node, &(st_measure){.job = job->id, .tenant = job->tenant, .devs = task->grant.devs},
             &task->used, &used);
+    move_on(task, now);
     task->used = used;
     task->scrub = said->scrub.result;
     task->used_ms = now;

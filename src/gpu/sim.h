@@ -68,6 +68,8 @@ int st_gpu_sim_scan(st_gpu *g, int gpu, int gi, int64_t *ret_bytes, int64_t *ret
     X(ST_GPU_FAULT_STUCK, "stuck", 0, 1)                        \
     X(ST_GPU_FAULT_MEMORY, "memory", 1, 10000000)               \
     X(ST_GPU_FAULT_PROCESS, "process", 0, 4194304)              \
+    X(ST_GPU_FAULT_BUSY, "busy", 0, 1000)                       \
+    X(ST_GPU_FAULT_WAITS, "waits", 0, 1000)                     \
     X(ST_GPU_FAULT_SLOW_PCIE, "slow-pcie", 1, 100)              \
     X(ST_GPU_FAULT_SLOW_MEMORY, "slow-memory", 1, 100)          \
     X(ST_GPU_FAULT_SLOW_PEER, "slow-peer", 1, 100)              \
@@ -85,7 +87,7 @@ typedef enum st_gpu_fault {
         ST_GPU_FAULT_COUNT
 } st_gpu_fault;
 
-/* Slow: percent of what it reaches in tests. Test breaks: the program that tests ends with that status. Memory: who came last holds so many MiB, whether or not they were free. Process: that one uses the GPU, and is no job's; 0: it left. Lost: nothing answers, as after XID 79, which comes with it. Heal: as after a reset. */
+/* Busy: thousandths of the time that a kernel of a job runs; 0: as jobs are. Waits: of that, without work for SMs. Slow: percent of what it reaches in tests. Test breaks: the program that tests ends with that status. Memory: who came last holds so many MiB, whether or not they were free. Process: that one uses the GPU, and is no job's; 0: it left. Lost: nothing answers, as after XID 79, which comes with it. Heal: as after a reset. */
 int st_gpu_sim_fault(st_gpu *g, int gpu, st_gpu_fault fault, int64_t value, st_err *err);
 
 /* One line of the control file; a line for another node does nothing. */

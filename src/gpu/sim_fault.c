@@ -46,7 +46,7 @@ static void heal(sim_gpu *gpu)
     st_vec_clear(&gpu->residue);
     gpu->stuck = gpu->hangs = false;
     gpu->slow_pcie = gpu->slow_memory = gpu->slow_peer = gpu->slow_compute = 0;
-    gpu->bad_words = gpu->bad_products = gpu->broken = 0;
+    gpu->bad_words = gpu->bad_products = gpu->broken = gpu->busy_m = gpu->waits_m = 0;
 }
 
 /* Somebody's process without a job, with all it does. */
@@ -66,6 +66,12 @@ static void intrude(sim_gpu *gpu, int64_t pid)
 static void in_tests(sim_gpu *gpu, st_gpu_fault fault, int64_t value)
 {
     switch (fault) {
+    case ST_GPU_FAULT_BUSY:
+        gpu->busy_m = value;
+        break;
+    case ST_GPU_FAULT_WAITS:
+        gpu->waits_m = value;
+        break;
     case ST_GPU_FAULT_SLOW_PCIE:
         gpu->slow_pcie = value;
         break;

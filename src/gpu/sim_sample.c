@@ -31,7 +31,7 @@ static int busy_of(const sim_gpu *gpu, int gi)
         sum += at < 0 ? l->what.busy_m
                       : l->what.busy_m * st_mig_compute(gpu->instance[at].profile) / ST_MIG_COMPUTE;
     }
-    return ST_MIN(sum, 1000);
+    return sum > 0 && gpu->busy_m > 0 ? (int)gpu->busy_m : ST_MIN(sum, 1000);
 }
 
 static int64_t used_mib(const sim_gpu *gpu, int gi)
@@ -231,6 +231,8 @@ static void put_activity(const st_gpu_sim *s, int gpu, int gi, int64_t now_ms, s
             continue;
         if (rows[i].link && own->mig)
             value = 0;
+        if (rows[i].metric == ST_GPU_SM_ACTIVE)
+            value = value * (1000 - own->waits_m) / 1000;
         st_gpu_put(out, rows[i].metric, noisy(s, gpu, rows[i].metric, now_ms, value));
     }
 }

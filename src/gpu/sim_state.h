@@ -58,8 +58,9 @@ typedef struct sim_gpu {
     int64_t lanes, replays, links_down;                      /* lanes 0: all */
     int64_t slow_pcie, slow_memory, slow_peer, slow_compute; /* percent in tests; 0: all of it */
     int64_t bad_words, bad_products;
-    bool hangs;     /* what a test asks of it comes to no end */
-    int64_t broken; /* with what the program that tests ends; 0: it works */
+    int64_t busy_m, waits_m; /* of jobs that run there, in thousandths; busy 0: as they are */
+    bool hangs;              /* what a test asks of it comes to no end */
+    int64_t broken;          /* with what the program that tests ends; 0: it works */
 } sim_gpu;
 
 typedef struct st_gpu_sim {
