@@ -35,10 +35,16 @@ static bool ordinary(const st_step *step)
     return true;
 }
 
+/* Whether its deadline lets it go first: who has none comes last. */
+static bool due_sooner(const st_job *job, const st_job *ahead)
+{
+    return job->by_ms && (!ahead->by_ms || job->by_ms < ahead->by_ms);
+}
+
 /* Behind the first in line, whatever else changes but the floor. */
 static bool behind(const st_job *job, const st_job *ahead)
 {
-    return job->account == ahead->account && job->user == ahead->user &&
+    return !due_sooner(job, ahead) && job->account == ahead->account && job->user == ahead->user &&
            job->priority <= ahead->priority && job->queued_ms >= ahead->queued_ms &&
            job->id >= ahead->id;
 }
