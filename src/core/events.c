@@ -369,13 +369,14 @@ int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects 
     }
     /* Whatever was told may let a borrower who waits displace another, who came in between above all:
      * the next minute has something to look at. */
-    bool stirs = event->kind != ST_EV_TOLD && event->kind != ST_EV_TIMER;
+    bool idle = event->kind == ST_EV_SUBMIT && st_core_find(core, event->u.job.id)->barred;
+    bool stirs = event->kind != ST_EV_TOLD && event->kind != ST_EV_TIMER && !idle;
     core->exchange |= stirs && core->minute && !core->unfinished;
     bool quietly = event->kind == ST_EV_CANCEL && core->settled;
     if (stirs)
         st_core_changed(core, ST_CHANGED_ORDER);
-    if (event->kind == ST_EV_SUBMIT && st_core_find(core, event->u.job.id)->barred)
-        ; /* no pass needs to look at it */
+    if (idle)
+        ; /* no pass needs to look at it, nor at anybody because of it */
     else if (event->kind == ST_EV_SUBMIT)
         st_vec_push(&core->fresh, event->u.job.id);
     else if (event->kind != ST_EV_TOLD && !quietly)

@@ -303,13 +303,41 @@ static void test_never_is_for_good(void **state)
     }
 }
 
+/* Whom no pass looks at changes nothing for those who wait: nobody is to look around on the next minute. */
+static void test_idle_stirs_nobody(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w, NULL, 1, 1);
+    account(&w, "a", ST_UNSET);
+    submit(&w, 1, "a");
+    submit(&w, 2, "a");
+    in_state(&w, 2, ST_JOB_PENDING);
+    for (int minute = 1; minute <= 3; minute++)
+        tick(&w, minute * 60 * SEC);
+    int64_t before = st_core_next_timer(w.core);
+    w.now += SEC;
+    st_event ev = job_event(3, "a");
+    ev.u.job.held_by = 1;
+    step(&w, &ev);
+    assert_int_equal(st_core_next_timer(w.core), before);
+    st_core_pass(w.core, w.now, &w.fx); /* whoever looks at everybody finds the same */
+    assert_int_equal(st_core_next_timer(w.core), before);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chain),           cmocka_unit_test(test_many_wait),
-        cmocka_unit_test(test_no_leak),         cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_retry_of_a_gang), cmocka_unit_test(test_no_retry),
-        cmocka_unit_test(test_hold_strength),   cmocka_unit_test(test_never_is_for_good),
+        cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_many_wait),
+        cmocka_unit_test(test_no_leak),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_retry_of_a_gang),
+        cmocka_unit_test(test_no_retry),
+        cmocka_unit_test(test_hold_strength),
+        cmocka_unit_test(test_never_is_for_good),
+        cmocka_unit_test(test_idle_stirs_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
