@@ -224,10 +224,18 @@ static bool run_restarts(st_core *core, st_effects *fx)
     return moved;
 }
 
+static bool anybody_waits(const st_core *core)
+{
+    for (size_t i = 0; i < core->off.n; i++)
+        if (st_job_waits(core->off.v[i]))
+            return true; /* nearly always the first */
+    return false;
+}
+
 /* When borrowers look for whom to displace, after a moment. */
 static int64_t exchanges_ms(const st_core *core, int64_t moment)
 {
-    if ((!core->policy.rebalance && !core->policy.urgent) || core->off.n <= core->nheld)
+    if ((!core->policy.rebalance && !core->policy.urgent) || !anybody_waits(core))
         return ST_TIME_NEVER;
     int64_t again = core->stirred ? moment + 1 : core->exchange_ms;
     return again == ST_TIME_NEVER ? again : (again + EXCHANGE_MS - 1) / EXCHANGE_MS * EXCHANGE_MS;

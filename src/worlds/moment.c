@@ -149,6 +149,11 @@ static int twin_moment(st_fuzz_run *run, const st_event_list *accepted, st_err *
                    "(%zu and %zu effects)",
                    run->fx.list.n, run->twin_fx.list.n);
     }
+    /* The twin has looked at everybody: what it is to be called for, nobody may sleep through. */
+    if (st_core_next_timer(run->core) > st_core_next_timer(run->twin))
+        return BAD("timer: a loaded core wants to be called at %" PRId64
+                   ", and the other one not before %" PRId64,
+                   st_core_next_timer(run->twin), st_core_next_timer(run->core));
     return 0;
 }
 
