@@ -74,10 +74,11 @@ bool st_watch_drained(const st_step *step, const st_track *t)
     return (t->save_by_ms > 0 && t->save_by_ms <= step->now) || within(step, t, 0, false);
 }
 
-/* It was told when notice and grace may have been longer: that it was is enough. */
+/* It was told when notice and grace may have been longer: that it was is enough. Who leaves for somebody else is told
+ * nothing more. */
 bool st_watch_empties(const st_step *step, const st_track *t)
 {
-    return within(step, t, ST_TIME_NEVER / 2, true) && t->ordered_ms > 0;
+    return within(step, t, t->ordered_ms > 0 ? ST_TIME_NEVER / 2 : ahead_ms(step), true);
 }
 
 int st_watch_told_drain(const st_step *step, const st_effect *e, st_err *err)
