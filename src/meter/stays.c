@@ -438,13 +438,20 @@ static void not_granted_then(st_meter *m, const stay *s, int64_t from_ms, int64_
                                  .overhead = share});
 }
 
+/* What it had between two moments beyond what it held, which nobody has: where a device has been dealt out too often since,
+ * an old moment is known by its time only (history.c). */
+static int64_t beyond(const stay *s, int64_t share, int64_t from_ms, int64_t to_ms)
+{
+    return ST_MAX(share - times(s->gpu_m, to_ms - from_ms), 0);
+}
+
 /* The stay ended before or inside a piece that was handed out. */
 static void shorten(st_meter *m, stay *s, size_t i, int64_t ended_ms, st_records *out)
 {
     piece *p = &s->pieces.v[i];
     int64_t from = ST_MAX(ended_ms, p->from_ms), to = p->to_ms;
     int64_t share = meter_after(m, s, from) - meter_after(m, s, to);
-    share = ST_MIN(ST_MAX(share, 0), p->share);
+    share = ST_MIN(ST_MAX(share, beyond(s, p->share, p->from_ms, from)), p->share);
     if (from == p->from_ms)
         share = p->share;
     st_record fix = meter_head(s, ST_REC_FIX, s->first + (int)i, p);
@@ -475,7 +482,7 @@ static void finish(st_meter *m, stay *s, int64_t ended_ms, st_cut why, st_record
     int64_t to = ST_MAX(ended_ms, s->from_ms);
     if (to < m->now && !ST_BROKEN(METER_LATE)) {
         int64_t over = to == s->from_ms ? s->acc : meter_after(m, s, to);
-        over = ST_MIN(over, s->acc);
+        over = ST_MIN(ST_MAX(over, beyond(s, s->acc, s->from_ms, to)), s->acc);
         not_granted(m, s, over, ST_WHERE_ENDED);
         drop(s, over);
     }
