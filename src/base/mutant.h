@@ -30,6 +30,8 @@
     X(METER_FLOOR, "what borrows inside a floor is charged beside it", 100)             \
     X(INSIDE, "an account's own excess does not use its floor", 100)                    \
     X(EFFORT, "who comes behind costly claims is forgotten", 100)                       \
+    X(AGEING, "who has waited long counts for no more than it did", 1000)               \
+    X(PRIORITY, "inside an account the one that came first goes first", 400)            \
     X(REST, "a borrower comes back however often it is displaced", 200)                 \
     X(BOOK_CLEAR, "guaranteed jobs sit where a booking will be", 400)                   \
     X(BOOK_TELL, "nobody leaves for a booking", 1300)                                   \

@@ -678,6 +678,8 @@ int st_watch_step(st_watch *watch, const st_core *core, const st_event *const *e
     if (rc == 0)
         rc = st_watch_reserved(&step, err);
     if (rc == 0)
+        rc = st_watch_turns(&step, err);
+    if (rc == 0)
         rc = st_watch_book_quota(&step, err);
     watch->due_ms = st_core_next_timer(core);
     st_watch_note_drains(&step);

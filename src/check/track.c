@@ -86,6 +86,7 @@ void st_watch_add(const st_step *step, uint64_t id)
     st_track *t = st_xcalloc(1, sizeof *t);
     t->job = (st_job){.id = id, .type = -1};
     t->started_ms = t->displaced_ms = -1;
+    t->line_ms = step->now;
     for (size_t i = 0; i < step->nevents; i++) {
         const st_event *ev = step->events[i];
         const st_job_spec *spec = &ev->u.job;

@@ -9,6 +9,7 @@
  *   order.c   whether a borrower took only from those who had borrowed more
  *   book.c    bookings
  *   wait.c    who waits, and whether the reasons are true
+ *   turn.c    priorities and ageing inside an account
  *   window.c  windows of jobs
  *   flow.c    jobs that wait for others, holds, throttles, retries
  *   node.c    nodes that come into service
@@ -33,6 +34,7 @@ typedef struct st_track {
     int64_t displaced_ms;    /* when it last left for somebody; -1 never */
     int64_t rest_ms;         /* it was displaced again too soon, and borrows nothing before */
     int64_t ran_ms;          /* on devices, before this stay */
+    int64_t line_ms;         /* since when it has waited for room alone */
     int64_t limit_before_ms; /* its limit when the step began: it may strike before it is changed */
     bool moves;              /* it leaves only to go on elsewhere */
     int64_t
@@ -79,6 +81,7 @@ struct st_watch {
     ST_VEC(st_watch_taken) taken;
     ST_VEC(st_watch_array) arrays;
     ST_VEC(st_watch_drain) drains; /* by node */
+    bool resumed;                  /* the last step ended in the middle of a round */
     st_reserved first;             /* for whom capacity was reserved first, after the last step */
     int64_t first_by_ms;           /* and when it was to start at the latest, since it is first */
     int64_t due_ms;                /* when the core wanted to be called next, after the last step */
@@ -158,6 +161,9 @@ bool st_watch_beyond(const st_step *step, size_t at, const st_job_list *jobs, co
 
 /* After all effects: does the first in line still start as soon as it was promised? */
 int st_watch_reserved(const st_step *step, st_err *err);
+
+/* After all effects: did nobody start before one of its account that had its turn? */
+int st_watch_turns(const st_step *step, st_err *err);
 
 /* A job that is told to move: may it be? */
 int st_watch_mover(const st_step *step, const st_track *mover, st_err *err);

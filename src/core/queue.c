@@ -63,7 +63,9 @@ static int64_t ages_ms(const st_core *core, const st_job *job)
 static st_turn turn_of(const st_core *core, st_job *job)
 {
     st_turn turn = st_turn_of(core->tree, &core->policy, job, st_core_moment(core));
-    if (ages_ms(core, job) <= st_core_moment(core))
+    if (ST_BROKEN(PRIORITY))
+        turn.priority = 0;
+    if (ages_ms(core, job) <= st_core_moment(core) && !ST_BROKEN(AGEING))
         turn.priority = ST_MIN(job->priority + ST_PRIO_LEVEL, core->tops[job->account]);
     return turn;
 }
