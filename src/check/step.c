@@ -649,6 +649,18 @@ static bool begin(st_step *step)
     return moved;
 }
 
+/* Whether somebody may have more after the step than before: everything else gives up, or moves nobody. */
+static bool may_grow(const st_effects *fx)
+{
+    for (size_t i = 0; i < fx->list.n; i++) {
+        st_effect_kind kind = fx->list.v[i].kind;
+        if (kind == ST_FX_START || kind == ST_FX_RESUME || kind == ST_FX_HOLD ||
+            kind == ST_FX_SPARE)
+            return true;
+    }
+    return false;
+}
+
 int st_watch_step(st_watch *watch, const st_core *core, const st_event *const *events,
                   size_t nevents, const st_effects *fx, st_err *err)
 {
@@ -661,7 +673,7 @@ int st_watch_step(st_watch *watch, const st_core *core, const st_event *const *e
     step.promises_moved = begin(&step);
     st_watch_flow_begin(&step);
     st_growth before, after;
-    bool grows = fx->list.n > 0; /* without effects nobody has more than before */
+    bool grows = may_grow(fx);
     if (grows)
         st_growth_take(&step, &before);
     int rc = 0;

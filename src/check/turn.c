@@ -137,6 +137,17 @@ static int check_starts(const st_step *step, st_err *err)
     return rc;
 }
 
+/* Whether somebody may have been kept out for a moment of the step. */
+static bool lifts_bars(const st_step *step)
+{
+    for (size_t i = 0; i < step->nevents; i++) {
+        st_event_kind kind = step->events[i]->kind;
+        if (kind == ST_EV_HOLD || kind == ST_EV_BAR || kind == ST_EV_ARRAY)
+            return true;
+    }
+    return false;
+}
+
 int st_watch_turns(const st_step *step, st_err *err)
 {
     st_watch *w = step->watch;
@@ -146,8 +157,13 @@ int st_watch_turns(const st_step *step, st_err *err)
     w->resumed = st_core_resumes(step->core);
     if (whole && plain_world(step->core) && plain_step(step))
         rc = check_starts(step, err);
-    for (size_t i = 0; i < w->tracks.n; i++)
-        if (!in_line(step, w->tracks.v[i]))
-            w->tracks.v[i]->line_ms = step->now;
+    bool lifts = lifts_bars(step);
+    for (size_t i = 0; i < w->tracks.n; i++) {
+        st_track *t = w->tracks.v[i];
+        if (lifts || !in_line(step, t))
+            t->line_ms = step->now;
+        t->line_ms =
+            ST_MAX(t->line_ms, t->job.queued_ms); /* it may have come and gone in the step */
+    }
     return rc;
 }
