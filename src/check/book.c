@@ -211,7 +211,8 @@ static int check_there(const st_core *core, const st_booking *b, const st_job *j
                    job->id, st_job_end_ms(job, now), b->id, b->close_ms);
     if (b->state != ST_BOOKING_ACTIVE || b->over || b->open == false)
         return 0;
-    if (job->class == ST_CLASS_GUARANTEED && !goes(job)) /* a booking may have moved to where it was */
+    if (job->class == ST_CLASS_GUARANTEED &&
+        !goes(job)) /* a booking may have moved to where it was */
         return BAD("booking: job %" PRIu64 " is guaranteed on what booking %" PRIu64 " has now",
                    job->id, b->id);
     /* Everybody was told when it closed, with time enough if there was (grace.c); who is there was lent it since. */

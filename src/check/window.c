@@ -70,6 +70,14 @@ static int check_deadline(const st_core *core, const st_track *t, const st_job *
     if (!b || b->job != job->id || b->to_ms > t->job.by_ms || st_booking_degraded(b))
         return BAD("deadline: nothing is kept for job %" PRIu64 ", due by %" PRId64, job->id,
                    t->job.by_ms);
+    for (int i = 0; i < b->tasks; i++) {
+        const st_node *node = st_core_fleet(core)->nodes.v[b->plan[i].node];
+        uint32_t gives = st_pool_gives(&st_core_fleet(core)->pools.v[node->pool].rules);
+        if (t->job.shape.needs & ~gives)
+            return BAD("deadline: what is kept for job %" PRIu64
+                       " is on node %s, whose pool does not allow it",
+                       job->id, node->name);
+    }
     if (t->job.by_ms < st_core_now(core))
         return BAD("deadline: job %" PRIu64 " is %s at %" PRId64 ", it was promised by %" PRId64,
                    job->id, st_job_state_name(job->state), st_core_now(core), t->job.by_ms);

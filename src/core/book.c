@@ -116,8 +116,13 @@ void st_book_drop(st_core *core, st_booking *b, st_booking_state state, st_effec
 
 void st_book_rebuild(st_core *core)
 {
-    for (size_t i = 0; i < core->bookings.n; i++)
-        st_book_add_slots(core, core->bookings.v[i]);
+    for (size_t i = 0; i < core->bookings.n; i++) {
+        st_booking *b = core->bookings.v[i];
+        const st_job *job = b->job ? st_core_find(core, b->job) : NULL;
+        b->needs = job ? job->shape.needs : 0;
+        b->nodes = job ? job->shape.nodes : 0;
+        st_book_add_slots(core, b);
+    }
     bool floors_dirty = core->floors_dirty, settled = core->settled, freed = core->freed;
     bool stirred = core->stirred;
     for (size_t i = 0; i < core->bookings.n; i++) {

@@ -188,6 +188,8 @@ static bool is_able(const st_core *core, const st_booking *b, const st_node *nod
     return node->state == ST_NODE_READY && node->type == b->type && node->ndevs >= b->gpus &&
            (!b->dedicated || node->ndevs == b->gpus) && labelled &&
            (b->pool < 0 || node->pool == b->pool) &&
+           (b->needs & ~st_pool_gives(&core->fleet->pools.v[node->pool].rules)) == 0 &&
+           st_fleet_picks(core->fleet, b->nodes, node) &&
            (core->fleet->pools.v[node->pool].levels >> level & 1);
 }
 

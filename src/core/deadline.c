@@ -82,6 +82,8 @@ static void like_job(const st_core *core, const st_job *job, int32_t type, uint6
                         .no_show_ms = ST_TIME_NEVER,
                         .made_ms = core->now,
                         .job = job->id,
+                        .needs = job->shape.needs,
+                        .nodes = job->shape.nodes,
                         .state = ST_BOOKING_CONFIRMED};
 }
 

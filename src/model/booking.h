@@ -87,6 +87,8 @@ typedef struct st_booking {
     bool used;  /* somebody came */
     bool over;  /* its window has ended; some have not left yet */
     int64_t all_cpu_m, all_ram_mib; /* of its plan; derived */
+    uint32_t needs; /* of the job it is kept for: what its pool must allow; derived */
+    uint64_t nodes; /* ... and which nodes it allows */
     st_grant *plan; /* one for each task; node -1: it has no place, and one is being looked for */
 } st_booking;
 

@@ -671,48 +671,6 @@ static void test_reserved(void **state)
     end(&w);
 }
 
-/* A low priority waits from 1 s on, a higher one from 65 s, both behind one that fits nowhere; after a minute the first
- * comes before the second. */
-static void two_in_line(world *w)
-{
-    static const struct {
-        uint64_t id;
-        int priority, tasks;
-        int64_t now;
-    } jobs[] = {{1, 300, 1, 0},  {2, 300, 1, 0},    {3, 300, 1, 0},   {4, 300, 1, 0},
-                {5, 0, 1, 1000}, {7, 200, 4, 1000}, {6, 50, 1, 65000}};
-    begin(w);
-    st_policy *policy = ours(st_core_policy(w->core));
-    policy->reservations = policy->rebalance = policy->urgent = 0;
-    policy->ageing_ms = 60000;
-    for (size_t i = 0; i < ST_ARRAY_LEN(jobs); i++) {
-        st_event ev = job_event(jobs[i].id, "guest", ST_LEVEL_WHOLE);
-        ev.u.job.priority = jobs[i].priority;
-        ev.u.job.tasks = jobs[i].tasks;
-        play(w, &ev, jobs[i].now);
-    }
-}
-
-static void test_turns(void **state)
-{
-    (void)state;
-    world w;
-    st_err err = {0};
-    st_event ev = {.kind = ST_EV_FINISH, .u.finish.id = 1};
-    two_in_line(&w);
-    play(&w, &ev, 70000);
-    assert_int_equal(job_of(&w, 5)->state, ST_JOB_RUNNING);
-    end(&w);
-    two_in_line(&w);
-    job_of(&w, 5)->queued_ms = 69999; /* as if it had just come */
-    step(&w, &ev, 70000);
-    assert_fails(
-        watch_last(&w, &err), ST_EINTERNAL,
-        "turn: job 6 (priority 50) starts, and job 5 of its account (priority 0, waiting for "
-        "69000 ms) comes before it");
-    end(&w);
-}
-
 static void test_could_ever(void **state)
 {
     (void)state;
@@ -735,7 +693,6 @@ int main(void)
         cmocka_unit_test(test_states),        cmocka_unit_test(test_effects),
         cmocka_unit_test(test_a_sound_claim), cmocka_unit_test(test_waiting),
         cmocka_unit_test(test_reserved),      cmocka_unit_test(test_could_ever),
-        cmocka_unit_test(test_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

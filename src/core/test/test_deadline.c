@@ -80,6 +80,37 @@ static void test_at_once(void **state)
     end(&w);
 }
 
+/* Its place is kept where it may run: in pools that allow what it needs. Bookings begin with the last nodes otherwise. */
+static void test_where_it_may_run(void **state)
+{
+    (void)state;
+    world w;
+    begin_one(&w);
+    st_event ev = pool_event("q", 0xf);
+    ev.u.pool.rules.allow = 1;
+    step(&w, &ev);
+    for (int i = 0; i < 2; i++) {
+        ev = node_event(i == 0 ? "n8" : "n9", 4);
+        ev.u.node.pool = i == 0;
+        step(&w, &ev);
+    }
+    ev = promised(1, HOUR, 2 * HOUR);
+    ev.u.job.shape.needs = 1;
+    step(&w, &ev);
+    assert_int_equal(the_job(&w, 1)->state, ST_JOB_RUNNING);
+    assert_int_equal(the_job(&w, 1)->class, ST_CLASS_BOOKED);
+    assert_int_equal(the_job(&w, 1)->grants[0].node, 1);
+    /* Also when it has to move, by a core that was loaded. */
+    ev = promised(2, HOUR, 4 * HOUR);
+    ev.u.job.shape.needs = 1;
+    step(&w, &ev);
+    reload(&w);
+    st_err err = {0};
+    ev = state_event(1, ST_NODE_DRAINING);
+    assert_fails(st_core_step(w.core, &ev, w.now, &w.fx, &err), ST_ESTATE, "no other");
+    end(&w);
+}
+
 /* Behind a borrower without an end: he leaves in time, and the deadline is met. */
 static void test_behind_others(void **state)
 {
@@ -192,9 +223,10 @@ static void test_at_risk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_at_once), cmocka_unit_test(test_behind_others),
-        cmocka_unit_test(test_full),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_order),   cmocka_unit_test(test_at_risk),
+        cmocka_unit_test(test_at_once),       cmocka_unit_test(test_where_it_may_run),
+        cmocka_unit_test(test_behind_others), cmocka_unit_test(test_full),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_order),
+        cmocka_unit_test(test_at_risk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
