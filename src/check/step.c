@@ -634,12 +634,12 @@ static bool begin(st_step *step)
     for (size_t i = 0; !moved && i < tree->accounts.n; i++)
         moved = memcmp(&w->floors.v[i], &tree->accounts.v[i]->floor, sizeof(st_quota)) != 0;
     /* Whether an account has a home of its own depends on those below it, weights included; whom
-     * a home carries, on what its pool allows. */
+     * a home carries, on what its pool allows and which labels nodes have. */
     for (size_t i = 0; i < step->nevents; i++) {
         st_event_kind kind = step->events[i]->kind;
-        moved |=
-            (kind == ST_EV_ACCOUNT || kind == ST_EV_ACCOUNT_REMOVE || kind == ST_EV_POOL_CHANGE) &&
-            st_core_policy(step->core)->as_if_alone;
+        moved |= (kind == ST_EV_ACCOUNT || kind == ST_EV_ACCOUNT_REMOVE ||
+                  kind == ST_EV_POOL_CHANGE || kind == ST_EV_LABELS) &&
+                 st_core_policy(step->core)->as_if_alone;
     }
     moved |= homes_moved(step);
     w->capacity = tree->capacity;

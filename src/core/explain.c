@@ -294,10 +294,11 @@ static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons 
 {
     size_t before = ret->n;
     int64_t most = 0;
-    if (!st_core_possible(core, job, type, &most)) {
+    /* Whoever is paused has its place, and waits for that alone until it is given up. */
+    if (job->state != ST_JOB_PAUSED && !st_core_possible(core, job, type, &most)) {
         /* Nothing else matters where it can never run. */
         st_reason r = reason_of(ST_WHY_NO_NODES, type);
-        if (job->shape.nodes) {
+        if (job->shape.nodes && most < job->tasks) {
             say_nodes(job, type, most, ret);
             return;
         }

@@ -531,7 +531,8 @@ bool st_shadow_fits(const st_core *core, const st_job *job,
     st_view seen;
     for (int t = 0; t < job->tasks; t++) {
         const st_node *node = core->fleet->nodes.v[home[t].node];
-        if (node->state != ST_NODE_READY)
+        /* Labels may have changed since its shadow came there. */
+        if (node->state != ST_NODE_READY || !st_place_allowed(core->placer, node, job, node->type))
             return false;
         if (t == 0 || home[t - 1].node != node->id)
             seen = view ? *view(ctx, node) : node->view;
