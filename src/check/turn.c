@@ -43,7 +43,7 @@ static bool plain_step(const st_step *step)
 static bool in_line(const st_step *step, const st_track *t)
 {
     const st_job *live = st_core_job(step->core, t->job.id);
-    return t->job.state == ST_JOB_PENDING && !t->job.held && t->rest_ms <= step->now && live &&
+    return t->job.state == ST_JOB_PENDING && !t->job.held && live && live->rest_ms <= step->now &&
            live->barred == 0 && live->booking == 0 && !live->stopping;
 }
 
