@@ -17,10 +17,12 @@ void st_standings_begin(st_core *core)
 {
     st_standings *s = &core->standings;
     static const st_noted none;
-    if (s->print != print_of(core) || s->of != core->yielders.version)
+    const st_yielders *y = &core->yielders;
+    if (s->print != print_of(core) || s->of != y->version || s->at_ms != y->now)
         s->generation++;
     s->print = print_of(core);
-    s->of = core->yielders.version;
+    s->of = y->version;
+    s->at_ms = y->now;
     while (s->accounts.n < core->tree->accounts.n)
         st_vec_push(&s->accounts, none);
     while (s->without.n < core->yielders.all.n * LEVELS)
@@ -52,7 +54,7 @@ st_standing st_standings_without(st_core *core, int32_t account, const st_job *j
     st_standings *s = &core->standings;
     const st_yielders *y = &core->yielders;
     size_t at = (size_t)job->yields;
-    if (s->print != print_of(core) || s->of != y->version || at >= y->all.n ||
+    if (s->print != print_of(core) || s->of != y->version || s->at_ms != y->now || at >= y->all.n ||
         y->all.v[at] != job || (at + 1) * LEVELS > s->without.n)
         return without(core, account, job);
     st_noted *had =

@@ -131,7 +131,8 @@ typedef struct st_noted {
  * charged. */
 typedef struct st_standings {
     uint64_t print, generation;
-    uint64_t of; /* the borrowers' version */
+    uint64_t of;   /* the borrowers' version, */
+    int64_t at_ms; /* and the moment of their order, which time alone may change (policy `swap`) */
     ST_VEC(st_noted) accounts;
     ST_VEC(st_noted) without; /* by who goes and the depth of the account */
 } st_standings;
