@@ -2,6 +2,7 @@
  * What is known without a look at everybody: claims that cannot come to anything (claim_hope.c), at their edges, and
  * that a cancel of who waits, and a submit of who has to, is nobody else's business.
  */
+#include "core/state.h"
 #include "core/test/world.h"
 
 #define PATIENCE (1000 * SEC)
@@ -276,6 +277,36 @@ static void test_from_below(void **state)
     end(&w);
 }
 
+/* Where an account would stand without a borrower is kept by its place in line, and that changes with time. */
+static void test_standings_of_another_order(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = plain();
+    begin(&w, &policy, 1, 4);
+    account(&w, "a", ST_UNSET);
+    gang(&w, 1, "a", 1, 1);
+    gang(&w, 2, "a", 1, 3);
+    st_core_refresh_yielders(w.core);
+    st_standings_begin(w.core);
+    st_yielders *y = &w.core->yielders;
+    st_job *first = y->all.v[0], *second = y->all.v[1];
+    st_standing without_first = st_standings_without(w.core, first->account, first);
+    st_standing without_second = st_standings_without(w.core, first->account, second);
+    assert_int_not_equal(st_standing_cmp(without_first, without_second), 0);
+    y->all.v[0] = second; /* as if they had been put in order at a later moment */
+    y->all.v[1] = first;
+    second->yields = 0;
+    first->yields = 1;
+    y->now++;
+    st_standings_begin(w.core);
+    assert_int_equal(
+        st_standing_cmp(st_standings_without(w.core, first->account, first), without_first), 0);
+    assert_int_equal(
+        st_standing_cmp(st_standings_without(w.core, first->account, second), without_second), 0);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +319,7 @@ int main(void)
         cmocka_unit_test(test_a_cancel_of_who_is_reserved_for),
         cmocka_unit_test(test_a_cancel_and_a_submit),
         cmocka_unit_test(test_a_submit_behind_an_owner_who_waits),
+        cmocka_unit_test(test_standings_of_another_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
