@@ -101,6 +101,7 @@
     X(NOWHERE, "what found no place is remembered whatever changes", 40)                \
     X(WALLED, "what reservations kept out is remembered whatever changes", 100)         \
     X(EXCHANGE, "a borrower evicts more than it takes as soon as it comes", 200)        \
+    X(FILL, "a gang that fills takes as much as it brings", 200)                        \
     X(BOOKS, "what a job used is given back twice", 40)                                 \
     X(HOME, "a job is guaranteed away from its home place", 100)                        \
     X(SETTLE, "an account is at home on more than its floor", 40)                       \

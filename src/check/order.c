@@ -5,7 +5,7 @@
  * anybody takes those of its account who are far behind in its order. A borrower takes where its
  * branch of the tree and the victim's part: its own, with the claimant in it, must stand strictly
  * below the victim's, and the victim's, without the victim, strictly above its own, unless its
- * own has the higher priority. Not one victim further: of those taken from one
+ * own has the higher priority, or the claimant is a gang that brings more into use than it takes. Not one victim further: of those taken from one
  * branch, the last must still have been taken from above. So each exchange raises the lower of
  * the two and lowers the higher, and whoever had to yield cannot take it back.
  *
@@ -167,6 +167,25 @@ static bool any_last(const claim *c, int32_t mine, int32_t theirs)
     return false;
 }
 
+/* Whether the claimant brings more into use than it takes, of jobs that keep their progress (policy `fill`). Floors and
+ * accounts have no say in that. */
+static bool fills(const claim *c)
+{
+    const st_policy *p = st_core_policy(c->step->core);
+    int64_t waited = c->step->now - c->job->queued_ms, taken_m = 0;
+    if (!p->rebalance || p->grace_ms == 0 || c->job->tasks < 2 ||
+        waited < ST_MAX(p->patience_ms, 1))
+        return false;
+    for (size_t i = 0; i < c->jobs->n; i++) {
+        if (!c->out[i])
+            continue;
+        taken_m += st_tally_gpu_m(c->jobs->v[i]);
+        if (c->jobs->v[i]->yield != ST_YIELD_CHECKPOINT)
+            return false;
+    }
+    return taken_m * ST_WHOLE_M <= p->fill_m * st_tally_gpu_m(c->job);
+}
+
 static int check_borrower(const claim *c, const st_job *victim, st_err *err)
 {
     int32_t mine, theirs;
@@ -188,7 +207,7 @@ static int check_borrower(const claim *c, const st_job *victim, st_err *err)
                    ", but account %s has priority %d and %s has %d",
                    c->job->id, victim->id, a->name, a->priority, b->name, b->priority);
     /* Floors that moved in this step moved before or behind the claim; effects do not say. */
-    if (c->step->promises_moved || any_last(c, mine, theirs))
+    if (c->step->promises_moved || fills(c) || any_last(c, mine, theirs))
         return 0;
     return BAD("order: job %" PRIu64 " displaces job %" PRIu64
                " and account %s would not stand below %s throughout",

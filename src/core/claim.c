@@ -110,16 +110,25 @@ static int64_t evicted_m(const st_claim_ctx *c, const int *victims, int n)
     return sum;
 }
 
-/* A candidate's size and its place in the line. */
+/* A candidate, by what counts against it, and its place in the line. */
 typedef struct sized {
-    int64_t gpu_m;
+    int64_t cost;
     int at;
 } sized;
 
 static int by_size(const void *pa, const void *pb)
 {
     const sized *a = pa, *b = pb;
-    return a->gpu_m != b->gpu_m ? (a->gpu_m < b->gpu_m ? -1 : 1) : a->at - b->at;
+    return a->cost != b->cost ? (a->cost < b->cost ? -1 : 1) : a->at - b->at;
+}
+
+/* What it holds; for a gang that fills, in milli of what its nodes would have free without it. */
+static int64_t cost_of(const st_claim_ctx *c, const st_job *victim)
+{
+    int64_t gpu_m = st_job_gpu_m(victim);
+    if (!c->fills || gpu_m == 0)
+        return gpu_m;
+    return gpu_m * 1000 / (gpu_m + st_claim_beside_free_m(c, victim));
 }
 
 /* The line with small ones first. */
@@ -128,7 +137,7 @@ static void small_first(const st_claim_ctx *c, int *ret)
     size_t n = c->line.n;
     ST_CLEANUP(st_freep) sized *list = st_xcalloc(n, sizeof *list);
     for (size_t i = 0; i < n; i++)
-        list[i] = (sized){st_job_gpu_m(c->cands.v[c->line.v[i]]), (int)i};
+        list[i] = (sized){cost_of(c, c->cands.v[c->line.v[i]]), (int)i};
     qsort(list, n, sizeof *list, by_size);
     for (size_t i = 0; i < n; i++)
         ret[i] = c->line.v[list[i].at];
@@ -136,9 +145,11 @@ static void small_first(const st_claim_ctx *c, int *ret)
 
 /* Whether evicting so much instead is worth leaving the fair order. Beyond what was asked any saving
  * is. Within, an owner spares others a third at least: who borrowed most goes first, but not an
- * eight-GPU job where four GPUs would do. */
+ * eight-GPU job where four GPUs would do. Who fills takes as little as it can. */
 static bool is_better(const st_claim_ctx *c, int64_t fair_m, int64_t other_m)
 {
+    if (c->fills)
+        return other_m < fair_m;
     return fair_m > c->need.gpu_m ? other_m < fair_m : c->guaranteed && 3 * other_m <= 2 * fair_m;
 }
 
@@ -208,7 +219,7 @@ static int choose(st_claim_ctx *c, int *victims)
     int k = st_reclaim_minimal(&ops, order, leave_useful(c, order, n), victims);
     if (k <= 0 || !is_better(c, evicted_m(c, victims, k), smallest_m(c)))
         return k;
-    if (evicted_m(c, victims, k) <= c->need.gpu_m && n > SMALL_LINE)
+    if (!c->fills && evicted_m(c, victims, k) <= c->need.gpu_m && n > SMALL_LINE)
         return choose_one(c, victims, k);
 
     ST_CLEANUP(st_freep) int *other = st_xcalloc((size_t)n, sizeof *other);
@@ -349,6 +360,10 @@ static void attempt(st_claim_ctx *c, st_claim *ret)
         free_ms = ret->evict_m <= bound_m ? st_claim_exchange_ms(c) : ST_TIME_NEVER;
         bound_m = c->need.gpu_m;
     }
+    if (c->fills) {
+        bound_m = st_claim_fill_m(c);
+        free_ms = ST_TIME_NEVER;
+    }
     ret->bound_m = bound_m;
     /* A borrower need not claim what comes free by itself; and nobody claims past those for
      * whom the place is reserved. */
@@ -481,6 +496,54 @@ static void try_excess(st_claim_ctx *c, st_claim *ret)
         try_wider(c, ret);
 }
 
+/* A borrower's claim: where the order gives it nothing, it may still bring more into use than it takes. Why it waits
+ * is told by the order. */
+static void try_borrower(st_claim_ctx *c, bool exchanges, st_claim *ret)
+{
+    int64_t fill_ms = c->own ? ST_TIME_NEVER : st_core_fill_ms(c->core, c->job);
+    if (exchanges)
+        try_way(c, ret);
+    if (ret->result == ST_CLAIM_OK || fill_ms == ST_TIME_NEVER)
+        return;
+    if (fill_ms > st_core_moment(c->core)) {
+        ret->until_ms = ST_MIN(ret->until_ms, fill_ms);
+        return;
+    }
+    if (st_claim_cannot_fill(c))
+        return;
+    st_claim fill;
+    c->fills = true;
+    try_way(c, &fill);
+    c->fills = false;
+    if (fill.result != ST_CLAIM_OK) {
+        ret->until_ms = ST_MIN(ret->until_ms, fill.until_ms);
+        st_claim_done(&fill);
+        return;
+    }
+    st_claim_done(ret);
+    *ret = fill;
+}
+
+/* An owner's, from its home place or from what is above floors. */
+static void try_owner(st_claim_ctx *c, st_claim *ret)
+{
+    bool later = false;
+    int64_t until_ms = ST_TIME_NEVER;
+    if (c->home && try_gently(c, ret, &later, &until_ms))
+        return;
+    if (!c->job->shadow)
+        c->full = st_admit_full(c->core->tree, c->job->account, &c->need, false);
+    if (c->full >= 0)
+        try_excess(c, ret);
+    else
+        try_way(c, ret);
+    if (ret->result == ST_CLAIM_OK)
+        return;
+    if (later)
+        ret->result = ST_CLAIM_PROTECTED;
+    ret->until_ms = ST_MIN(ret->until_ms, until_ms);
+}
+
 void st_core_claim(st_core *core, const st_job *job, int32_t type, st_claim_by by, bool told,
                    st_claim *ret)
 {
@@ -499,27 +562,17 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, st_claim_by b
     c.ask = (st_ask){.job = job, .type = type, .view = st_whatif_view, .ctx = core};
     st_standings_begin(core);
     st_claim_set_standings(&c);
-    if (!guaranteed && !st_claim_may_rebalance_any(&c))
+    bool exchanges = guaranteed || st_claim_may_rebalance_any(&c);
+    if (!exchanges && (c.own || st_core_fill_ms(core, job) == ST_TIME_NEVER))
         return; /* before all borrowers are put in order */
     st_core_refresh_yielders(core);
     st_standings_begin(core); /* of them */
     if (!st_claim_has_hope(&c))
         return;
-    bool later = false;
-    int64_t until_ms = ST_TIME_NEVER;
-    if (c.home && try_gently(&c, ret, &later, &until_ms))
-        return;
-    if (guaranteed && !job->shadow)
-        c.full = st_admit_full(core->tree, job->account, &c.need, false);
-    if (c.full >= 0)
-        try_excess(&c, ret);
+    if (guaranteed)
+        try_owner(&c, ret);
     else
-        try_way(&c, ret);
-    if (ret->result == ST_CLAIM_OK)
-        return;
-    if (later)
-        ret->result = ST_CLAIM_PROTECTED;
-    ret->until_ms = ST_MIN(ret->until_ms, until_ms);
+        try_borrower(&c, exchanges, ret);
 }
 
 void st_claim_done(st_claim *claim)

@@ -24,6 +24,7 @@ typedef struct st_claim_ctx {
     ST_VEC(int) aside; /* those whose branch lends nothing more once the line is gone */
     bool hopeless;     /* with all of them gone it would not fit */
     bool idle;         /* it would with none of them gone: what is free is kept for others */
+    bool fills;        /* it takes less than it brings into use (claim_fill.c) */
     bool told;         /* somebody is told why: nothing is cut short */
     /* Its floor is used up by what the account and those below it hold: */
     int32_t full; /* the nearest account that would hold more than its floor with it; -1 none */
@@ -76,6 +77,12 @@ bool st_claim_bound_decides(const st_claim_ctx *c, st_claim *ret);
 /* Whether those whom a borrower may displace hold too little of the type, with what is free: then it fails, protected
  * or not. */
 bool st_claim_lacks_victims(const st_claim_ctx *c);
+/* A gang that brings more into use than it takes (claim_fill.c): the most that may go for it, who may, what is free
+ * on the victim's nodes, and whether all of that is too little. */
+int64_t st_claim_fill_m(const st_claim_ctx *c);
+bool st_claim_fills_from(const st_claim_ctx *c, const st_parting *p, const st_job *victim);
+int64_t st_claim_beside_free_m(const st_claim_ctx *c, const st_job *victim);
+bool st_claim_cannot_fill(const st_claim_ctx *c);
 /* Until when it is held to the bound, and until when a borrower to what it takes. */
 int64_t st_claim_unbound_ms(const st_claim_ctx *c);
 int64_t st_claim_exchange_ms(const st_claim_ctx *c);

@@ -141,6 +141,8 @@ bool st_claim_lacks_victims(const st_claim_ctx *c)
     st_core *core = c->core;
     if (!is_number(c) || c->guaranteed || ST_BROKEN(STRICT))
         return false;
+    if (c->fills)
+        return !could_fit(c, st_claim_fill_m(c));
     int64_t sum_m = victims_m(c) + st_place_free_m(core->placer, c->type);
     for (size_t i = 0; i < core->leaving.n; i++)
         if (core->leaving.v[i]->type == c->type)
@@ -171,7 +173,7 @@ bool st_claim_bound_decides(const st_claim_ctx *c, st_claim *ret)
 {
     const st_policy *policy = &c->core->policy;
     /* With `swap` it matters whose they are. */
-    if (!is_number(c) || policy->swap || ST_BROKEN(BOUND))
+    if (!is_number(c) || c->fills || policy->swap || ST_BROKEN(BOUND))
         return false;
     int64_t now = st_core_moment(c->core), free_ms = st_claim_unbound_ms(c);
     int64_t bound_m = policy->bound_m * c->need.gpu_m / 1000, most_m = bound_m;

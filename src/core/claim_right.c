@@ -83,6 +83,8 @@ static bool may_rebalance(const st_claim_ctx *c, const st_parting *p, const st_j
     const st_tree *tree = c->core->tree;
     if (is_meek(c))
         return false;
+    if (c->fills)
+        return st_claim_fills_from(c, p, victim);
     if (victim->account == c->job->account)
         return (c->core->policy.urgent && victim->priority < c->job->priority) ||
                st_order_swaps(tree, &c->core->policy, c->job, victim, st_core_moment(c->core));
@@ -149,7 +151,7 @@ st_claim_whom st_claim_may_displace_of(const st_claim_ctx *c, const st_parting *
         return ST_CLAIM_NOBODY;
     int mine = st_tree_account(tree, p->mine)->priority;
     int theirs = st_tree_account(tree, p->theirs)->priority;
-    bool lower = mine != theirs ? mine < theirs : p->cmp >= 0 && !ST_BROKEN(STRICT);
+    bool lower = mine != theirs ? mine < theirs : p->cmp >= 0 && !c->fills && !ST_BROKEN(STRICT);
     return lower ? ST_CLAIM_NOBODY : ST_CLAIM_SOME;
 }
 

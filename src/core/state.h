@@ -469,6 +469,10 @@ static inline int64_t st_core_moment(const st_core *core)
 {
     return core->now - core->late_ms;
 }
+/* From when on a gang may displace by what it brings into use (claim_fill.c); ST_TIME_NEVER: not by that. And whether
+ * it may now. */
+int64_t st_core_fill_ms(const st_core *core, const st_job *job);
+bool st_core_may_fill(const st_core *core, const st_job *job);
 /* The same as st_core_protected_until, at the moment of the round. */
 int64_t st_core_protected_in_round(const st_core *core, const st_job *job, bool from_owner);
 void st_core_advance(st_core *core, int64_t now);

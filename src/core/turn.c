@@ -105,7 +105,8 @@ static bool claim_failed(st_core *core, const st_job *job, int32_t type, st_clai
     key = st_hash_u64(key, (uint64_t)job->priority);
     key = st_hash_u64(key, job->meek);
     key = st_hash_u64(key, (uint64_t)st_order_swap_rank(core->tree, &core->policy, job, now));
-    key = st_hash_u64(key, (uint64_t)((once_ms <= now) + (long_ms <= now)));
+    key = st_hash_u64(key, (uint64_t)((once_ms <= now) + (long_ms <= now)) * 2 +
+                               (by == ST_CLAIM_BORROWER && st_core_may_fill(core, job)));
     /* Who has a place of its own claims that and no other. */
     *ret_key = by == ST_CLAIM_OWNER && job->shadow ? st_hash_u64(key, job->id) : key;
     if (!st_idmap_get(core->misfits, *ret_key, &how))

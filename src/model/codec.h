@@ -45,8 +45,9 @@
  *  23 which nodes a job allows
  *  24 jobs that wait for others, are on hold, are tried again; arrays with a throttle
  *  25 what jobs need to save, how fast pauses were, the policy `grace_limit`; bookings of slices and shares
- *  26 GPUs that are out of service alone, and those that a test left out */
-#define ST_CODEC_FORMAT 26
+ *  26 GPUs that are out of service alone, and those that a test left out
+ *  27 the policy `fill` */
+#define ST_CODEC_FORMAT 27
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */
@@ -243,6 +244,9 @@ static inline void io_policy(codec *c, st_policy *p)
     if (c->format >= 25) {
         ST_POLICY_SINCE_25(X)
     }
+    if (c->format >= 27) {
+        ST_POLICY_SINCE_27(X)
+    }
 #undef X
 #define X(field, key, kind, def, lo, hi, what) p->field = def;
     if (c->format < 5) {
@@ -259,6 +263,9 @@ static inline void io_policy(codec *c, st_policy *p)
     }
     if (c->format < 25) {
         ST_POLICY_SINCE_25(X)
+    }
+    if (c->format < 27) {
+        ST_POLICY_SINCE_27(X)
     }
 #undef X
 }

@@ -14,7 +14,8 @@
     ST_POLICY_SINCE_13(X)  \
     ST_POLICY_SINCE_19(X)  \
     ST_POLICY_SINCE_21(X)  \
-    ST_POLICY_SINCE_25(X)
+    ST_POLICY_SINCE_25(X)  \
+    ST_POLICY_SINCE_27(X)
 
 #define ST_POLICY_FIRST(X)                                                                         \
     X(notice_ms, "notice", DURATION, 30000, 0, 86400000,                                           \
@@ -111,6 +112,11 @@
     X(grace_limit_ms, "grace_limit", DURATION, 0, 0, 86400000,                           \
       "longest grace that a job may ask for, or that a pause has by the speed that was " \
       "measured; less than grace: grace")
+
+#define ST_POLICY_SINCE_27(X)                                                                 \
+    X(fill_m, "fill", MILLI, 750, 0, 1000,                                                    \
+      "part of its GPUs that a gang may take from borrowers that checkpoint, whatever their " \
+      "accounts hold, once it has waited reclaim_patience: the rest was idle; 0: none")
 
 /* One level of priority: low, normal, high. */
 #define ST_PRIO_LEVEL 100

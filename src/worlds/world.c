@@ -56,6 +56,7 @@ void st_fuzz_policy(st_rng *rng, st_policy *ret)
     ret->unavailable_share_m = PICK(&aside, 0, 500, 1000);
     ret->incident_quiet_ms = PICK(&aside, 1000, 60000, 600000);
     ret->grace_limit_ms = st_rng_chance(&aside, 1, 4) ? PICK(&aside, 30000, 120000, 300000) : 0;
+    ret->fill_m = PICK(&aside, 0, 500, 750, 1000);
 }
 
 /* ---- the fleet ---------------------------------------------------------------------- */
