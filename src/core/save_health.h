@@ -10,6 +10,7 @@ void st_save_incidents(codec *c, st_core *core);
 void st_save_booking(codec *c, const st_core *core, st_booking *b);
 void st_save_grace(codec *c, const st_core *core, st_job *j); /* what it needs to save */
 void st_save_pauses(codec *c, st_core *core);
+void st_save_forecast(codec *c, st_forecast *f);
 void st_save_pick(codec *c, st_fleet *fleet, st_job *j);
 
 #endif

@@ -13,7 +13,10 @@
 #define ENOUGH  (ST_FORECAST_SEEN * ST_SKETCH_UNIT)
 #define LOW_PCT 10
 #define TOP_PCT 90
-#define WORST   1000 /* times as long as estimated: longer is not told apart */
+#define MISSED \
+    180 /* thousandths of an octave that one outcome beyond the interval adds to its reach, */
+#define HELD  20   /* and that one inside takes away: a tenth of both together */
+#define WORST 1000 /* times as long as estimated: longer is not told apart */
 
 #define WAIT_MAX_MS (INT64_C(10) * 366 * 86400 * 1000)
 
@@ -222,25 +225,46 @@ static bool counts(st_lately *l, int64_t now)
     return true;
 }
 
+static void adjust(int32_t *reach, bool missed)
+{
+    *reach = ST_MIN(ST_MAX(*reach + (missed ? MISSED : -HELD), 0), ST_FORECAST_REACH_MAX);
+}
+
+/* Two to the power of so many thousandths, times 1000; between octaves on a straight line. */
+static int64_t power(int32_t thousandths)
+{
+    int64_t octaves = thousandths / ST_FORECAST_OCTAVE, rest = thousandths % ST_FORECAST_OCTAVE;
+    return (int64_t)(ST_FORECAST_OCTAVE + rest) << octaves;
+}
+
 void st_forecast_waited(st_forecast *f, int64_t told_ms, int64_t real_ms, int64_t now)
 {
     int64_t unit = whole(told_ms), real = ST_MIN(ST_MAX(real_ms, 0), WORST * unit);
     int far = far_of(told_ms);
-    if (counts(&f->lately[far], now))
-        st_sketch_note(&f->error[far], real * ST_FORECAST_ONE / unit);
+    if (!counts(&f->lately[far], now))
+        return;
+    st_margin m = st_forecast_margin(f, told_ms);
+    if (m.seen > 0) {
+        adjust(&f->reach[far].lo, real_ms < m.lo_ms);
+        adjust(&f->reach[far].hi, real_ms > m.hi_ms);
+    }
+    st_sketch_note(&f->error[far], real * ST_FORECAST_ONE / unit);
 }
 
 st_margin st_forecast_margin(const st_forecast *f, int64_t wait_ms)
 {
-    const st_sketch *s = &f->error[far_of(wait_ms)];
+    int far = far_of(wait_ms);
+    const st_sketch *s = &f->error[far];
     if (s->total < ENOUGH)
         return (st_margin){0, wait_ms, wait_ms};
-    int64_t unit = whole(wait_ms);
-    int64_t lo = st_sketch_low(st_sketch_quantile(s, 0, LOW_PCT));
-    int64_t hi = st_sketch_low(st_sketch_quantile(s, 0, TOP_PCT) + 1);
+    int64_t unit = whole(wait_ms), one = ST_FORECAST_OCTAVE;
+    int64_t lo = st_sketch_low(st_sketch_quantile(s, 0, LOW_PCT)) * unit / ST_FORECAST_ONE;
+    int64_t hi = st_sketch_low(st_sketch_quantile(s, 0, TOP_PCT) + 1) * unit / ST_FORECAST_ONE;
+    lo = lo * one / power(f->reach[far].lo);
+    hi = ST_MIN(hi, WAIT_MAX_MS) * power(f->reach[far].hi) / one;
     return (st_margin){
         .seen = (int)(s->total / ST_SKETCH_UNIT),
-        .lo_ms = ST_MIN(lo * unit / ST_FORECAST_ONE, wait_ms),
-        .hi_ms = ST_MAX(hi * unit / ST_FORECAST_ONE, wait_ms),
+        .lo_ms = ST_MIN(lo, wait_ms),
+        .hi_ms = ST_MAX(hi, wait_ms),
     };
 }

@@ -73,6 +73,17 @@ typedef struct st_lately {
 #define ST_FORECAST_LATELY_MS  600000
 #define ST_FORECAST_LATELY_MAX 4
 
+/* How much further an interval reaches than what the sketch says, on either side, in thousandths of an octave: a
+ * little less after each outcome that it held, much more after one that it did not, so that one in ten is missed on
+ * that side. Never less than the sketch says. What it learns from comes late and in bursts, and intervals that were
+ * drawn in after a good hour missed the next. */
+typedef struct st_reach {
+    int32_t lo, hi;
+} st_reach;
+
+#define ST_FORECAST_OCTAVE    1000
+#define ST_FORECAST_REACH_MAX (10 * ST_FORECAST_OCTAVE)
+
 typedef struct st_forecast {
     ST_VEC(st_known) known;
     st_idmap *by_key;
@@ -80,6 +91,7 @@ typedef struct st_forecast {
     uint64_t version;                 /* counts what was learned, from 1 */
     st_sketch error[ST_FORECAST_FAR]; /* real wait over estimated wait, ST_FORECAST_ONE is right */
     st_lately lately[ST_FORECAST_FAR];
+    st_reach reach[ST_FORECAST_FAR];
 } st_forecast;
 
 st_forecast *st_forecast_new(void);

@@ -46,8 +46,9 @@
  *  24 jobs that wait for others, are on hold, are tried again; arrays with a throttle
  *  25 what jobs need to save, how fast pauses were, the policy `grace_limit`; bookings of slices and shares
  *  26 GPUs that are out of service alone, and those that a test left out
- *  27 the policy `fill` */
-#define ST_CODEC_FORMAT 27
+ *  27 the policy `fill`
+ *  28 how far intervals of estimates reach */
+#define ST_CODEC_FORMAT 28
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */

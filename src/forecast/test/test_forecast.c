@@ -171,6 +171,37 @@ static void test_margin(void **state)
     st_forecast_free(f);
 }
 
+/* An interval that is missed reaches further on that side, and comes back where it holds: never within what was seen. */
+static void test_margin_reaches(void **state)
+{
+    (void)state;
+    st_forecast *f = st_forecast_new();
+    int64_t at = 0;
+    for (int i = 0; i < 40; i++, at += 10 * MIN_MS)
+        st_forecast_waited(f, 8 * MIN_MS, 8 * MIN_MS, at);
+    st_margin held = st_forecast_margin(f, 8 * MIN_MS);
+    assert_int_equal(held.lo_ms, 8 * MIN_MS);
+    assert_int_equal(held.hi_ms, 8 * MIN_MS * 1280 / 1024);
+    for (int i = 0; i < 2;
+         i++, at += 10 * MIN_MS) /* one in twenty: the sketch alone has no room for them */
+        st_forecast_waited(f, 8 * MIN_MS, 80 * MIN_MS, at);
+    st_margin missed = st_forecast_margin(f, 8 * MIN_MS);
+    assert_int_equal(missed.lo_ms, held.lo_ms);
+    assert_int_equal(missed.hi_ms, held.hi_ms * 1360 / 1000);
+    for (int i = 0; i < 9; i++, at += 10 * MIN_MS)
+        st_forecast_waited(f, 8 * MIN_MS, 8 * MIN_MS, at);
+    assert_int_equal(st_forecast_margin(f, 8 * MIN_MS).hi_ms, held.hi_ms * 1180 / 1000);
+    for (int i = 0; i < 60; i++, at += 10 * MIN_MS)
+        st_forecast_waited(f, 8 * MIN_MS, 8 * MIN_MS, at);
+    assert_int_equal(st_forecast_margin(f, 8 * MIN_MS).hi_ms, held.hi_ms);
+    for (int i = 0; i < 200; i++, at += 10 * MIN_MS) /* it has an end */
+        st_forecast_waited(f, 8 * MIN_MS, i % 2 ? 0 : INT64_MAX, at);
+    missed = st_forecast_margin(f, 8 * MIN_MS);
+    assert_true(missed.lo_ms >= 0 && missed.lo_ms < MIN_MS);
+    assert_true(missed.hi_ms > 1000 * MIN_MS);
+    st_forecast_free(f);
+}
+
 /* Twenty that waited together start together: they count as a few, and do not push out what was before. */
 static void test_margin_of_a_burst(void **state)
 {
@@ -192,10 +223,15 @@ static void test_margin_of_a_burst(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stems),       cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_same_kind),   cmocka_unit_test(test_outlived),
-        cmocka_unit_test(test_wider_kinds), cmocka_unit_test(test_bounded),
-        cmocka_unit_test(test_margin),      cmocka_unit_test(test_margin_of_a_burst),
+        cmocka_unit_test(test_stems),
+        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_same_kind),
+        cmocka_unit_test(test_outlived),
+        cmocka_unit_test(test_wider_kinds),
+        cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_margin),
+        cmocka_unit_test(test_margin_reaches),
+        cmocka_unit_test(test_margin_of_a_burst),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
