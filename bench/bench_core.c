@@ -161,33 +161,6 @@ static void time_submits(st_core *core, const char *what, int64_t at_ms, st_rng 
     print_times(what, took, SAMPLES);
 }
 
-/* Jobs that run are finished, jobs that wait are cancelled. */
-static void time_ends(st_core *core, const char *what, bool finish, int n, int64_t at_ms,
-                      st_rng *rng, st_effects *fx)
-{
-    double took[SAMPLES];
-    for (int i = 0; i < n;) {
-        const st_job *job = st_core_job_at(core, st_rng_below(rng, st_core_njobs(core)));
-        if (job->state != (finish ? ST_JOB_RUNNING : ST_JOB_PENDING) || job->held)
-            continue;
-        st_event ev = {.kind = finish ? ST_EV_FINISH : ST_EV_CANCEL};
-        if (finish)
-            ev.u.finish.id = job->id;
-        else
-            ev.u.id = job->id;
-        took[i++] = timed_step(core, &ev, at_ms, fx);
-    }
-    print_times(what, took, n);
-}
-
-static size_t count_waiting(const st_core *core)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < st_core_njobs(core); i++)
-        n += st_core_job_at(core, i)->state == ST_JOB_PENDING;
-    return n;
-}
-
 /* Goes on until the round is over; the longest pass in ret_most_s. */
 static int finish_round(st_core *core, int64_t *at_ms, st_effects *fx, double *ret_most_s)
 {
@@ -200,6 +173,36 @@ static int finish_round(st_core *core, int64_t *at_ms, st_effects *fx, double *r
         *ret_most_s = t > *ret_most_s ? t : *ret_most_s;
     }
     return passes;
+}
+
+/* Jobs that run are finished, jobs that wait are cancelled; each when the round is over, or all in one. */
+static void time_ends(st_core *core, const char *what, bool finish, bool over, int64_t *at_ms,
+                      st_rng *rng, st_effects *fx)
+{
+    double took[SAMPLES], most_s;
+    int n = SAMPLES;
+    for (int i = 0; i < n;) {
+        const st_job *job = st_core_job_at(core, st_rng_below(rng, st_core_njobs(core)));
+        if (job->state != (finish ? ST_JOB_RUNNING : ST_JOB_PENDING) || job->held)
+            continue;
+        st_event ev = {.kind = finish ? ST_EV_FINISH : ST_EV_CANCEL};
+        if (finish)
+            ev.u.finish.id = job->id;
+        else
+            ev.u.id = job->id;
+        took[i++] = timed_step(core, &ev, *at_ms, fx);
+        if (over)
+            finish_round(core, at_ms, fx, &most_s);
+    }
+    print_times(what, took, n);
+}
+
+static size_t count_waiting(const st_core *core)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < st_core_njobs(core); i++)
+        n += st_core_job_at(core, i)->state == ST_JOB_PENDING;
+    return n;
 }
 
 int main(void)
@@ -261,16 +264,16 @@ int main(void)
            count(&fx, ST_FX_NOTIFY));
 
     finish_round(core, &at_ms, &fx, &most_s);
-    time_ends(core, "cancel, round over", false, SAMPLES, at_ms, &aside, &fx);
+    time_ends(core, "cancel, round over", false, true, &at_ms, &aside, &fx);
     finish_round(core, &at_ms, &fx, &most_s);
-    time_ends(core, "finish of one, round over", true, 1, at_ms, &aside, &fx);
+    time_ends(core, "finish, round over", true, true, &at_ms, &aside, &fx);
     /* The next minute, in which borrowers look too. */
     finish_round(core, &at_ms, &fx, &most_s);
     at_ms += 60000;
     st_core_pass(core, at_ms, &fx);
     if (st_core_resumes(core)) {
-        time_ends(core, "cancel, round unfinished", false, SAMPLES, at_ms, &aside, &fx);
-        time_ends(core, "finish, round unfinished", true, SAMPLES, at_ms, &aside, &fx);
+        time_ends(core, "cancel, round unfinished", false, false, &at_ms, &aside, &fx);
+        time_ends(core, "finish, round unfinished", true, false, &at_ms, &aside, &fx);
     }
 
     /* As many starts as may be reserved for, made anew and then kept, with as many waiting as came at first. */

@@ -270,37 +270,48 @@ static void bind_room(backfill_ctx *b, const st_node *node, st_rooms *rooms)
     st_rooms_set(core->placer, rooms, node, &left);
 }
 
-/* Set the rooms of nodes in binding reservations to what all moments leave, or back. Where there
- * is no room now, none is left. */
-static void bind_rooms(backfill_ctx *b, st_rooms *rooms, bool on)
+/* Whether a plan that binds the job is on the node. */
+static bool is_bound(const backfill_ctx *b, const st_node *node)
+{
+    const st_core *core = b->core;
+    for (const st_plan_link *l = st_reserve_link(core, node->id, NULL); l;
+         l = st_reserve_link(core, node->id, l))
+        if (binds(core, &core->resv.v[l->resv], b->job, &b->ends))
+            return true;
+    return false;
+}
+
+/* Set the rooms of nodes in binding reservations to what all moments leave. Where there is no room now, none is
+ * left; and when too little is left for the job, no more need be looked at. */
+static void bind_rooms(backfill_ctx *b, st_rooms *rooms)
 {
     st_core *core = b->core;
-    if (!on) {
-        for (size_t i = 0; i < core->bound.n; i++) {
-            const st_node *node = core->fleet->nodes.v[core->bound.v[i]];
-            st_rooms_set(core->placer, rooms, node, &node->view);
-        }
-        return;
-    }
+    const st_fleet *fleet = core->fleet;
     st_vec_clear(&core->bound);
-    for (size_t i = 0; i < core->resv.n; i++) {
-        const st_reservation *r = &core->resv.v[i];
-        bool bound = binds(core, r, b->job, &b->ends);
-        for (int t = 0; bound && t < r->ntasks; t++) {
-            const st_node *node = core->fleet->nodes.v[r->plan[t].node];
-            if (st_rooms_at(rooms, node) == 0 || core->whatif.due[node->id] == core->whatif.gen)
-                continue;
-            core->whatif.due[node->id] = core->whatif.gen; /* once is enough */
-            st_vec_push(&core->bound, node->id);
-            bind_room(b, node, rooms);
-        }
+    for (size_t i = st_rooms_next(rooms, 0);
+         i < fleet->nodes.n && st_rooms_total(rooms) >= b->job->tasks;
+         i = st_rooms_next(rooms, i + 1)) {
+        const st_node *node = fleet->nodes.v[i];
+        if (!is_bound(b, node))
+            continue;
+        st_vec_push(&core->bound, node->id);
+        bind_room(b, node, rooms);
+    }
+}
+
+/* Set them back. */
+static void unbind_rooms(const st_core *core, st_rooms *rooms)
+{
+    for (size_t i = 0; i < core->bound.n; i++) {
+        const st_node *node = core->fleet->nodes.v[core->bound.v[i]];
+        st_rooms_set(core->placer, rooms, node, &node->view);
     }
 }
 
 bool st_core_backfill(st_core *core, const st_job *job, int32_t type, const uint8_t *prefer,
-                      st_grant *ret, int *ret_blocker)
+                      st_grant *ret, st_barrier *ret_barrier)
 {
-    *ret_blocker = -1;
+    *ret_barrier = (st_barrier){.blocker = -1};
     backfill_ctx ctx = {core, job, ends_of(core, st_core_find(core, job->id))};
     st_ask ask = {.job = job, .type = type, .prefer = prefer};
     int bound = first_bound(core, job, &ctx.ends);
@@ -314,15 +325,27 @@ bool st_core_backfill(st_core *core, const st_job *job, int32_t type, const uint
     ask.ctx = &ctx;
     if (job->state != ST_JOB_PAUSED) {
         ask.rooms = st_rooms_of(core->placer, job, type);
-        bind_rooms(&ctx, ask.rooms, true);
+        bind_rooms(&ctx, ask.rooms);
     }
     st_grant *grants = ret ? ret : st_xcalloc((size_t)job->tasks, sizeof *grants);
     bool ok = st_place_gang(core->placer, &ask, grants);
+    if (!ok && ask.rooms)
+        ret_barrier->lacks = ST_MAX(job->tasks - st_rooms_total(ask.rooms), 1);
     if (ask.rooms)
-        bind_rooms(&ctx, ask.rooms, false);
-    int blocker = ok ? collides(core, job, &ctx.ends, grants) : bound;
+        unbind_rooms(core, ask.rooms);
+    ret_barrier->blocker = ok ? collides(core, job, &ctx.ends, grants) : bound;
     if (!ret)
         free(grants);
-    *ret_blocker = blocker;
-    return blocker < 0;
+    return ret_barrier->blocker < 0;
+}
+
+int st_core_room_behind(st_core *core, st_job *job, int32_t type, const st_node *node)
+{
+    int room = st_rooms_at(st_rooms_of(core->placer, job, type), node);
+    if (room == 0 || !st_reserve_link(core, node->id, NULL) || !countable(core, job, node))
+        return room;
+    backfill_ctx ctx = {core, job, ends_of(core, job)};
+    st_view left; /* but for its devices, which nobody looks at */
+    masks_left(&ctx, node, &left);
+    return st_place_room(core->placer, node, job, &left, (uint16_t)((1u << node->ndevs) - 1));
 }

@@ -73,6 +73,7 @@ void st_core_free(st_core *core)
     st_idmap_free(core->possible);
     st_idmap_free(core->numbers);
     st_idmap_free(core->walled);
+    st_vec_free(&core->walls);
     st_vec_free(&core->nowhere);
     st_forecast_free(core->forecast);
     st_placer_free(core->placer);

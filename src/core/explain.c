@@ -320,7 +320,7 @@ static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons 
         say(ret, r);
     }
     st_ask ask = {.job = job, .type = type};
-    int blocker;
+    st_barrier barrier;
     bool fits = st_place_fits(core->placer, &ask);
     if (!fits) {
         say_no_room(core, job, type, ret);
@@ -332,10 +332,10 @@ static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons 
             reason_of(ST_WHY_BOOKED, type); /* it may not be where it would have to leave */
         r.until_ms = core->calendar_ms;
         say(ret, r);
-    } else if (!st_core_backfill(core, job, type, NULL, NULL, &blocker)) {
+    } else if (!st_core_backfill(core, job, type, NULL, NULL, &barrier)) {
         st_reason r = reason_of(ST_WHY_RESERVED, type);
-        r.other = core->resv.v[blocker].job;
-        r.until_ms = core->resv.v[blocker].at_ms;
+        r.other = core->resv.v[barrier.blocker].job;
+        r.until_ms = core->resv.v[barrier.blocker].at_ms;
         say(ret, r);
     }
     if (core->unfinished || !core->settled || core->fresh.n > 0) {

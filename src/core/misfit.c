@@ -17,6 +17,8 @@
 #define SHAPES_MAX 4096  /* that are numbered */
 #define WALLED_MAX 16384 /* that are remembered behind reservations */
 #define NEWS_MAX   128   /* changes that are looked through */
+#define LOG_MAX    1024  /* the same, with those of other types, */
+#define LOOKS_MAX  32    /* and those that are looked at, for one shape behind reservations */
 
 /* Everything a plain placement depends on besides what is free. Room only shrinks during a
  * round, so a shape that failed fails again. */
@@ -163,18 +165,40 @@ void st_core_news_age(st_core *core)
     }
 }
 
-/* Slices and shares may collide where numbers say that they fit. */
-static bool is_walled(st_core *core, const st_job *job, int32_t type, uint64_t key)
+/* Whether the type's nodes that changed since leave room for so many of the job's tasks, beside what is reserved; or it
+ * would be much to find out. */
+static bool may_serve(st_core *core, st_job *job, int32_t type, st_walled *since)
 {
-    int64_t then;
-    if (job->shape.level != ST_LEVEL_WHOLE || !st_idmap_get(core->walled, key, &then))
-        return false;
-    if ((uint64_t)then == changes_of(core, type) || ST_BROKEN(WALLED))
+    const st_fleet *fleet = core->fleet;
+    uint64_t end = st_fleet_changes(fleet), left = changes_of(core, type) - since->changes;
+    if (since->at < fleet->changes_from || end - since->at > LOG_MAX || left > LOOKS_MAX)
         return true;
-    if (news_of(core, &job->shape, type, (uint64_t)then) > 0)
+    int64_t lacks = since->lacks;
+    for (uint64_t i = since->at; i < end && lacks > 0; i++) {
+        st_node_change c = fleet->changes.v[i - fleet->changes_from];
+        if (c.type != type)
+            continue;
+        left--;
+        lacks -= st_core_room_behind(core, job, type, fleet->nodes.v[c.node]);
+    }
+    if (lacks <= 0 || left > 0) /* nodes that came are in no log */
+        return true;
+    if (lacks == since->lacks) {
+        since->changes = changes_of(core, type);
+        since->at = end;
+    }
+    return false;
+}
+
+/* Slices and shares may collide where numbers say that they fit. */
+static bool is_walled(st_core *core, st_job *job, int32_t type, uint64_t key)
+{
+    int64_t at;
+    if (job->shape.level != ST_LEVEL_WHOLE || !st_idmap_get(core->walled, key, &at))
         return false;
-    st_idmap_put(core->walled, key, (int64_t)changes_of(core, type));
-    return true;
+    st_walled *w = &core->walls.v[at];
+    return w->changes == changes_of(core, type) || ST_BROKEN(WALLED) ||
+           !may_serve(core, job, type, w);
 }
 
 static bool is_nowhere(st_core *core, const st_job *job, int32_t type, st_nowhere *nowhere)
@@ -222,15 +246,22 @@ bool st_core_is_misfit(st_core *core, st_job *job, int32_t type, st_misfit *ret)
 }
 
 void st_core_note_misfit(st_core *core, const st_job *job, int32_t type, const st_misfit *m,
-                         int blocker)
+                         const st_barrier *barrier)
 {
-    st_idmap_put(core->misfits, blocker < 0 ? m->key : m->bound_key, 1);
-    if (blocker < 0 || job->shape.gpus == 0 || job->shape.level != ST_LEVEL_WHOLE ||
+    st_idmap_put(core->misfits, barrier->blocker < 0 ? m->key : m->bound_key, 1);
+    if (barrier->lacks == 0 || job->shape.gpus == 0 || job->shape.level != ST_LEVEL_WHOLE ||
         job->state != ST_JOB_PENDING)
         return;
-    if (st_idmap_count(core->walled) >= WALLED_MAX) {
+    if (core->walls.n >= WALLED_MAX) {
         st_idmap_free(core->walled);
         core->walled = st_idmap_new();
+        st_vec_clear(&core->walls);
     }
-    st_idmap_put(core->walled, m->bound_key, (int64_t)changes_of(core, type));
+    st_walled new = {changes_of(core, type), st_fleet_changes(core->fleet), barrier->lacks};
+    int64_t at = (int64_t)core->walls.n;
+    if (st_idmap_get(core->walled, m->bound_key, &at))
+        core->walls.v[at] = new;
+    else
+        st_vec_push(&core->walls, new);
+    st_idmap_put(core->walled, m->bound_key, at);
 }

@@ -209,6 +209,13 @@ typedef struct st_nowhere {
     int64_t lacks[ST_TYPES_MAX]; /* so many tasks more would have to fit, at least */
 } st_nowhere;
 
+/* A shape that only reservations keep out, at least so many tasks of it: how often the nodes of its type had changed,
+ * + 1, and where the fleet's log stood (misfit.c). */
+typedef struct st_walled {
+    uint64_t changes, at;
+    int64_t lacks;
+} st_walled;
+
 /* The nodes of a type that have changed lately, and what they have free (misfit.c). */
 typedef struct st_news {
     /* Of its changes: how many there were before the last round, after it, and when they were looked through. Two
@@ -289,7 +296,9 @@ struct st_core {
     /* The same from round to round: shapes by number, and those that only reservations keep out. */
     ST_VEC(st_nowhere) nowhere;
     st_news news[ST_TYPES_MAX];
-    st_idmap *numbers, *walled;
+    st_idmap *numbers;
+    st_idmap *walled; /* by key: where it stands in */
+    ST_VEC(st_walled) walls;
     uint64_t numbering;
     /* The claims among them. They are kept while a round is interrupted: who has the turn next must find
      * what it would have found without that. */
@@ -607,10 +616,16 @@ void st_core_reserve(st_core *core, const st_job *job, int32_t type, bool guaran
 void st_core_reserve_clear(st_core *core);
 /* Keep free where a job on the move goes to. */
 void st_core_reserve_place(st_core *core, const st_job *mover);
-/* Place a job on what is free and not reserved beyond its end; NULL grants: only ask. On a
- * refusal that only a reservation causes, *ret_blocker is its index. */
+/* Why a job may not use what is free. */
+typedef struct st_barrier {
+    int blocker;   /* the first reservation it is free for; -1: it is not free */
+    int64_t lacks; /* at least so many tasks find no place beside what is reserved; 0: not known */
+} st_barrier;
+/* Place a job on what is free and not reserved beyond its end; NULL grants: only ask. */
 bool st_core_backfill(st_core *core, const st_job *job, int32_t type, const uint8_t *prefer,
-                      st_grant *ret, int *ret_blocker);
+                      st_grant *ret, st_barrier *ret_barrier);
+/* How many of its tasks find a place on a node, at most. */
+int st_core_room_behind(st_core *core, st_job *job, int32_t type, const st_node *node);
 /* When a job on devices will be off them at the latest, as far as is known. */
 int64_t st_core_release_ms(const st_core *core, const st_job *job);
 /* Must be called when that has changed while the job stays where it is: its limit, its deadline, its

@@ -181,10 +181,10 @@ static bool try_start(st_core *core, st_job *job, int32_t type, st_class class,
     if (st_core_is_misfit(core, job, type, &m))
         return false;
     st_grant *grants = fx ? st_xcalloc((size_t)job->tasks, sizeof *grants) : NULL;
-    int blocker;
-    if (!st_core_backfill(core, job, type, prefer, grants, &blocker)) {
+    st_barrier barrier;
+    if (!st_core_backfill(core, job, type, prefer, grants, &barrier)) {
         free(grants);
-        st_core_note_misfit(core, job, type, &m, blocker);
+        st_core_note_misfit(core, job, type, &m, &barrier);
         return false;
     }
     if (!fx)

@@ -27,9 +27,9 @@ typedef struct st_misfit {
 
 /* Whether the job is known to find no place on a type, or is found to have none; else it has the keys. */
 bool st_core_is_misfit(st_core *core, st_job *job, int32_t type, st_misfit *ret);
-/* It found none; `blocker`: the reservation that it is for, -1 none. */
+/* It found none. */
 void st_core_note_misfit(st_core *core, const st_job *job, int32_t type, const st_misfit *m,
-                         int blocker);
+                         const st_barrier *barrier);
 /* A round is over. */
 void st_core_news_age(st_core *core);
 /* A claim came to nothing. */

@@ -40,6 +40,8 @@ bool st_rooms_outlined(const st_rooms *rooms);
 /* Tasks that fit in all, and on one node. */
 int64_t st_rooms_total(const st_rooms *rooms);
 int st_rooms_at(const st_rooms *rooms, const st_node *node);
+/* The first node from `id` on that has room; none: as many as there are nodes. */
+size_t st_rooms_next(const st_rooms *rooms, size_t id);
 /* For an ask that knows the numbers: rooms without any, good until the next call, and one node's. */
 st_rooms *st_rooms_blank(st_placer *placer, const st_job *job, int32_t type);
 void st_rooms_put(st_placer *placer, st_rooms *rooms, const st_node *node, int32_t room);

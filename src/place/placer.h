@@ -35,6 +35,7 @@ struct st_rooms {
     bool ever;
     size_t n; /* nodes covered */
     int32_t *room;
+    uint64_t *some; /* a bit for each node that has any: most of a busy fleet has none */
     int64_t total;
     ST_VEC(int64_t) sums[ST_TOPO_NODE]; /* per zone, block, rack */
     int16_t *cost;                      /* reckoned when somebody must choose */

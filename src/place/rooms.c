@@ -1,6 +1,6 @@
 /* Rooms per shape, kept up to date with the fleet.
  *
- * Invariants: total and sums[level][domain] are the sums of room[] over the nodes; after
+ * Invariants: total and sums[level][domain] are the sums of room[] over the nodes, some[] has a bit where it is not 0; after
  * st_rooms_of, room[] is what st_place_room says of every ready node's own view; cost[] of a node
  * that is not stale is what the target says of the view its room was set from, or ST_COST_NONE
  * without room; low[] of a block without stale nodes is the least cost in it. */
@@ -109,6 +109,8 @@ static void put(st_rooms *r, size_t id, const int32_t *place, int32_t room)
     r->room[id] = room;
     if (more == 0)
         return;
+    uint64_t bit = UINT64_C(1) << (id % 64);
+    r->some[id / 64] = room > 0 ? r->some[id / 64] | bit : r->some[id / 64] & ~bit;
     r->total += more;
     for (int l = ST_TOPO_ZONE; l <= ST_TOPO_RACK; l++)
         if (place[l] >= 0)
@@ -146,11 +148,22 @@ int st_rooms_at(const st_rooms *rooms, const st_node *node)
     return rooms->room[node->id];
 }
 
+size_t st_rooms_next(const st_rooms *rooms, size_t id)
+{
+    for (; id < rooms->n; id = (id / 64 + 1) * 64) {
+        uint64_t bits = rooms->some[id / 64] >> (id % 64);
+        if (bits)
+            return id + (size_t)__builtin_ctzll(bits);
+    }
+    return rooms->n;
+}
+
 void st_rooms_free(st_rooms *rooms)
 {
     if (!rooms)
         return;
     free(rooms->room);
+    free(rooms->some);
     free(rooms->cost);
     free(rooms->low);
     free(rooms->stale);
@@ -170,6 +183,9 @@ static void cover(const st_placer *placer, st_rooms *r)
         return;
     r->room = st_xreallocarray(r->room, n, sizeof *r->room);
     memset(r->room + old, 0, (n - old) * sizeof *r->room);
+    size_t words = n / 64 + 1, were = r->some ? old / 64 + 1 : 0;
+    r->some = st_xreallocarray(r->some, words, sizeof *r->some);
+    memset(r->some + were, 0, (words - were) * sizeof *r->some);
     size_t blocks = (n + ST_BLOCK - 1) / ST_BLOCK, had = (old + ST_BLOCK - 1) / ST_BLOCK;
     r->cost = st_xreallocarray(r->cost, blocks * ST_BLOCK, sizeof *r->cost);
     r->low = st_xreallocarray(r->low, blocks, sizeof *r->low);
