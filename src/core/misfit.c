@@ -216,6 +216,18 @@ static bool is_nowhere(st_core *core, const st_job *job, int32_t type, st_nowher
     return true;
 }
 
+bool st_core_is_nowhere(const st_core *core, int32_t number, uint32_t types)
+{
+    const st_nowhere *nowhere = &core->nowhere.v[number];
+    types &= (uint32_t)((UINT64_C(1) << core->fleet->types.n) - 1);
+    for (uint32_t left = types; left; left &= left - 1) {
+        int32_t t = __builtin_ctz(left);
+        if (nowhere->changes[t] != changes_of(core, t))
+            return false;
+    }
+    return types != 0;
+}
+
 /* ---- within a round ---------------------------------------------------------------------- */
 
 bool st_core_is_misfit(st_core *core, st_job *job, int32_t type, st_misfit *ret)

@@ -23,6 +23,7 @@ static void charge(st_core *core, const st_job *job, unsigned moments, int sign)
     if (!(moments & ST_NEXT) || job->class != ST_CLASS_GUARANTEED)
         moments &= ~(unsigned)ST_GUARANTEED;
     st_admit_charge(core->tree, job->account, &need, moments, sign);
+    core->loosened += sign < 0;
     if ((moments & ST_GUARANTEED) && sign < 0)
         st_core_loosen(core, job->account);
 }
@@ -203,6 +204,7 @@ static void keep_clear(st_core *core, st_job *job, st_effects *fx)
         return;
     st_need need = st_need_of(job, job->type);
     st_admit_charge(core->tree, job->account, &need, ST_GUARANTEED, -1);
+    core->loosened++;
     job->class = ST_CLASS_BURSTABLE;
     st_core_list_fresh(core, job);
 }

@@ -34,8 +34,11 @@
  * is fresh. */
 static void note_joined(st_core *core, const st_queue *q)
 {
-    for (size_t i = 0; i < q->turns.n; i++)
-        q->turns.v[i].job->joined = core->round;
+    for (size_t i = 0; i < q->entries.n; i++) {
+        st_job *job = q->entries.v[i].turn.job;
+        job->joined = core->round;
+        job->beyond &= core->policy.lookahead > 0;
+    }
     for (size_t i = 0; core->bookings.n > 0 && i < core->off.n; i++) {
         st_job *job = core->off.v[i];
         if (!job->booking)
@@ -43,6 +46,7 @@ static void note_joined(st_core *core, const st_queue *q)
         job->joined = core->round;
         job->turn.priority = 0; /* it has none in the queue, though it may have had one */
         job->turn.usage = job->turn.key = 0;
+        job->turn_print = 0;
     }
 }
 
@@ -66,7 +70,7 @@ static bool run_queue(st_core *core, bool in_place, st_effects *fx)
     if (!in_place)
         note_joined(core, &q);
     for (st_phase phase = ST_PHASE_GUARANTEED; phase <= ST_PHASE_BURST; phase++) {
-        st_queue_rewind(core, &q);
+        st_queue_rewind(core, &q, phase);
         st_job *job;
         int64_t most = phase == ST_PHASE_BURST ? core->policy.lookahead : 0;
         while ((job = st_queue_next(core, &q, phase))) {
@@ -81,13 +85,14 @@ static bool run_queue(st_core *core, bool in_place, st_effects *fx)
                 continue;
             bool later;
             if (st_core_turn(core, job, phase, NULL, &later, fx)) {
-                st_queue_reorder(core, &q);
+                st_queue_reorder(core, &q, phase);
                 /* If it is displaced in this round, that was it. */
                 job->looked[phase] = core->round;
                 job->later[phase] = false;
                 again = true;
             } else if (!core->stopped) {
                 st_core_turn_reserve(core, job, phase, later);
+                q.quiet = q.quiet || st_core_is_quiet(core);
                 job->looked[phase] = core->round;
                 job->later[phase] = later;
                 /* Who lacks more than room may lack it for ever, and stands in nobody's way. */
@@ -96,6 +101,8 @@ static bool run_queue(st_core *core, bool in_place, st_effects *fx)
             }
         }
     }
+    if (core->stopped)
+        st_queue_stop(core, &q);
     st_queue_done(&q);
     st_core_news_age(core);
     return again;

@@ -1,17 +1,20 @@
 /* The queue of waiting jobs. */
-#include "core/queue.h"
+#include "core/turn.h"
 
 #include <limits.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
+
+#define FAR 4 /* places that somebody may be off from where he belongs, on average */
 
 static int by_turn(const void *pa, const void *pb)
 {
-    const st_turn *a = pa, *b = pb;
+    const st_entry *a = pa, *b = pb;
     if (ST_BROKEN(ORDER))
-        return a->job < b->job ? -1 : 1;
-    return st_turn_cmp(a, b);
+        return a->turn.job < b->turn.job ? -1 : 1;
+    return st_turn_cmp(&a->turn, &b->turn);
 }
 
 bool st_job_waits(const st_job *job)
@@ -34,17 +37,22 @@ static bool is_fresh(const st_core *core, uint64_t id)
     return false;
 }
 
-/* The highest priority that waits in each account; with `before`, without those who have just come. */
-static void find_tops(st_core *core, bool in_place, bool before)
+static void clear_tops(st_core *core)
 {
     size_t n = core->tree->accounts.n;
     core->tops = st_xreallocarray(core->tops, n, sizeof *core->tops);
     core->ntops = n;
     for (size_t i = 0; i < n; i++)
         core->tops[i] = INT_MIN;
+}
+
+/* The highest priority that waits in each account, without those who have just come. */
+static void find_tops(st_core *core)
+{
+    clear_tops(core);
     for (size_t i = 0; i < core->off.n; i++) {
         const st_job *job = core->off.v[i];
-        if (takes_part(core, job, in_place) && !(before && is_fresh(core, job->id)))
+        if (st_job_waits(job) && !is_fresh(core, job->id))
             core->tops[job->account] = ST_MAX(core->tops[job->account], job->priority);
     }
 }
@@ -58,15 +66,21 @@ static int64_t ages_ms(const st_core *core, const st_job *job)
     return job->queued_ms + core->policy.ageing_ms;
 }
 
-/* A job's turn. Who has waited long counts as a level higher, up to whoever waits beside it: so a
+/* Who has waited long counts as a level higher, up to whoever waits beside it: so a
  * stream of others does not keep it out for ever, and where all are equal nothing changes. */
+static void count_age(const st_core *core, st_turn *turn)
+{
+    const st_job *job = turn->job;
+    if (ST_BROKEN(PRIORITY))
+        turn->priority = 0;
+    if (ages_ms(core, job) <= st_core_moment(core) && !ST_BROKEN(AGEING))
+        turn->priority = ST_MIN(job->priority + ST_PRIO_LEVEL, core->tops[job->account]);
+}
+
 static st_turn turn_of(const st_core *core, st_job *job)
 {
     st_turn turn = st_turn_of(core->tree, &core->policy, job, st_core_moment(core));
-    if (ST_BROKEN(PRIORITY))
-        turn.priority = 0;
-    if (ages_ms(core, job) <= st_core_moment(core) && !ST_BROKEN(AGEING))
-        turn.priority = ST_MIN(job->priority + ST_PRIO_LEVEL, core->tops[job->account]);
+    count_age(core, &turn);
     return turn;
 }
 
@@ -84,10 +98,26 @@ static st_turn kept_turn(st_job *job)
         .job = job, .priority = job->turn.priority, .usage = job->turn.usage, .key = job->turn.key};
 }
 
+/* A job's turn but for its age. What its user has used is the same as last time, as long as nothing of his account was
+ * noted and no step of the decay came by. */
+static st_turn young_turn(const st_core *core, st_job *job)
+{
+    const st_policy *policy = &core->policy;
+    const st_account *account = st_tree_account(core->tree, job->account);
+    uint64_t epoch = (uint64_t)st_usage_epoch(st_core_moment(core), policy->half_life_ms);
+    uint64_t print =
+        st_hash_u64(st_hash_u64(epoch, (uint64_t)policy->half_life_ms), account->noted + 1);
+    st_turn turn = {.job = job, .priority = job->priority, .usage = job->turn.usage};
+    if (policy->order != ST_ORDER_AGE || job->turn_print != print)
+        turn = st_turn_of(core->tree, policy, job, st_core_moment(core));
+    job->turn_print = print;
+    return turn;
+}
+
 bool st_queue_joins(st_core *core, const st_job *job)
 {
     if (core->ntops < core->tree->accounts.n)
-        find_tops(core, false, true);
+        find_tops(core);
     int *top = &core->tops[job->account];
     if (*top != INT_MIN && job->priority > *top && core->policy.ageing_ms > 0)
         return false;
@@ -112,50 +142,124 @@ bool st_queue_parts(st_core *core, const st_job *job)
     return true;
 }
 
-/* The turns by account, and each account's in order: most have few. */
-static void put_in_lanes(const st_core *core, st_queue *q)
+/* Puts those in order who are not, and says how far they had to go: mostly it is one look at each. */
+static size_t sort_lane(st_entry *v, size_t n)
 {
-    size_t accounts = core->tree->accounts.n, n = q->turns.n, at = 0;
+    size_t moves = 0;
+    for (size_t i = 1; i < n; i++) {
+        if (by_turn(&v[i - 1], &v[i]) < 0)
+            continue;
+        st_entry moved = v[i];
+        size_t at = i;
+        for (; at > 0 && by_turn(&moved, &v[at - 1]) < 0; at--)
+            v[at] = v[at - 1];
+        v[at] = moved;
+        moves += i - at;
+        if (moves > FAR * n) {
+            qsort(v, n, sizeof *v, by_turn);
+            return moves;
+        }
+    }
+    return moves;
+}
+
+/* Each account's entries behind those of the one before it. */
+static void gather_lanes(st_queue *q)
+{
+    size_t n = q->entries.n;
+    ST_VEC(st_entry) sorted = {0};
+    st_vec_reserve(&sorted, n);
+    for (size_t i = 0; i < n; i++)
+        sorted.v[q->lanes[q->entries.v[i].account].last++] = q->entries.v[i];
+    free(q->entries.v);
+    q->entries.v = sorted.v;
+    q->entries.cap = sorted.cap;
+}
+
+/* The entries by account, and each account's in order; returns how far that was from how they were. */
+static size_t put_in_lanes(const st_core *core, st_queue *q)
+{
+    size_t accounts = core->tree->accounts.n, n = q->entries.n, at = 0, moves = 0;
     q->lanes = st_xcalloc(accounts, sizeof *q->lanes);
-    st_turn *mixed = st_xcalloc(n + 1, sizeof *mixed);
     for (size_t i = 0; i < n; i++) {
-        mixed[i] = q->turns.v[i];
-        q->lanes[mixed[i].job->account].last++;
+        q->lanes[q->entries.v[i].account].last++;
+        moves += i > 0 && q->entries.v[i].account < q->entries.v[i - 1].account;
     }
     for (size_t a = 0; a < accounts; a++) {
         q->lanes[a].first = at;
         at += q->lanes[a].last;
-        q->lanes[a].last = q->lanes[a].first;
+        q->lanes[a].last = moves > 0 ? q->lanes[a].first : at;
     }
-    for (size_t i = 0; i < n; i++)
-        q->turns.v[q->lanes[mixed[i].job->account].last++] = mixed[i];
+    if (moves > 0)
+        gather_lanes(q);
     for (size_t a = 0; a < accounts; a++)
-        if (q->lanes[a].last > q->lanes[a].first + 1)
-            qsort(q->turns.v + q->lanes[a].first, q->lanes[a].last - q->lanes[a].first,
-                  sizeof *q->turns.v, by_turn);
-    free(mixed);
+        moves += sort_lane(q->entries.v + q->lanes[a].first, q->lanes[a].last - q->lanes[a].first);
+    return moves;
+}
+
+/* Those who wait stand in the queue's order in the list of those who are off their devices, from now until some are
+ * not: so most of the next queue is in order as it is. */
+static void remember_order(st_core *core, const st_queue *q)
+{
+    for (size_t i = 0; i < q->entries.n; i++) {
+        st_job *job = q->entries.v[i].turn.job, *other = core->off.v[i];
+        core->off.v[job->slot] = other;
+        other->slot = job->slot;
+        core->off.v[i] = job;
+        job->slot = (int32_t)i;
+    }
+}
+
+static void add_entry(st_core *core, st_queue *q, st_job *job, bool in_place)
+{
+    st_vec_push(&q->entries,
+                (st_entry){.turn = in_place ? kept_turn(job) : young_turn(core, job),
+                           .queued_ms = job->queued_ms,
+                           .account = job->account,
+                           .number = job->numbered == core->numbering ? job->number : -1,
+                           .types = job->shape.types});
 }
 
 void st_queue_build(st_core *core, st_queue *q, bool in_place)
 {
     /* The order is that of the round's beginning, so whoever has aged since is yet to be put right. */
     int64_t since_ms = in_place ? core->round_ms : st_core_moment(core);
-    find_tops(core, in_place, false);
+    q->numbering = core->numbering;
+    clear_tops(core);
     core->age_ms = ST_TIME_NEVER;
     for (size_t i = 0; i < core->off.n; i++) {
         st_job *job = core->off.v[i];
         if (!takes_part(core, job, in_place))
             continue;
-        st_vec_push(&q->turns, in_place ? kept_turn(job) : turn_of(core, job));
-        if (!in_place)
-            keep_turn(&q->turns.v[q->turns.n - 1]);
-        if (ages_ms(core, job) > since_ms)
-            core->age_ms = ST_MIN(core->age_ms, ages_ms(core, job));
+        core->tops[job->account] = ST_MAX(core->tops[job->account], job->priority);
+        add_entry(core, q, job, in_place);
     }
-    put_in_lanes(core, q);
+    for (size_t i = 0; i < q->entries.n; i++) {
+        st_entry *e = &q->entries.v[i];
+        const st_job *job = e->turn.job;
+        int64_t at_ms = ages_ms(core, job);
+        if (at_ms > since_ms)
+            core->age_ms = ST_MIN(core->age_ms, at_ms);
+        if (in_place)
+            continue;
+        count_age(core, &e->turn);
+        keep_turn(&e->turn);
+    }
+    size_t moves = put_in_lanes(core, q);
+    if (!in_place && moves > q->entries.n / FAR)
+        remember_order(core, q);
 }
 
-void st_queue_rewind(const st_core *core, st_queue *q)
+/* Who may be inside his floor, of those whose turn has not come yet. */
+static void look_inside(st_core *core, st_queue *q)
+{
+    for (size_t a = 0; a < core->tree->accounts.n; a++)
+        for (size_t i = q->lanes[a].next; i < q->lanes[a].last; i++)
+            q->entries.v[i].inside = st_core_may_be_inside(core, q->entries.v[i].turn.job);
+    q->loosened = core->loosened;
+}
+
+void st_queue_rewind(st_core *core, st_queue *q, st_phase phase)
 {
     for (size_t i = core->tree->accounts.n; i-- > 0;) {
         st_lane *l = &q->lanes[i];
@@ -163,15 +267,17 @@ void st_queue_rewind(const st_core *core, st_queue *q)
         l->left = l->last - l->first;
         l->pick = -1;
         l->known = false;
-        const st_account *a = core->tree->accounts.v[i];
+        const st_account *a = st_tree_account(core->tree, (int32_t)i);
         for (size_t c = 0; c < a->children.n; c++)
             l->left += q->lanes[a->children.v[c]].left;
     }
+    if (phase == ST_PHASE_GUARANTEED)
+        look_inside(core, q);
 }
 
 void st_queue_done(st_queue *q)
 {
-    st_vec_free(&q->turns);
+    st_vec_free(&q->entries);
     free(q->lanes);
 }
 
@@ -213,29 +319,80 @@ static int32_t best_child(const st_core *core, st_queue *q, int32_t account, st_
     return best;
 }
 
+/* Whether a turn would change nothing, and not find out anything either. */
+static bool is_idle(const st_core *core, const st_queue *q, st_phase phase, const st_entry *e)
+{
+    if (phase == ST_PHASE_GUARANTEED)
+        return !e->inside;
+    return q->quiet && e->number >= 0 && q->numbering == core->numbering &&
+           !(core->policy.urgent && e->queued_ms >= core->round_ms) &&
+           st_core_is_nowhere(core, e->number, e->types);
+}
+
+/* So many of an account's own have had their turn. */
+static void take(const st_core *core, st_queue *q, int32_t account, size_t n)
+{
+    q->lanes[account].next += n;
+    for (int32_t i = account; i >= 0 && n > 0; i = st_tree_account(core->tree, i)->parent)
+        q->lanes[i].left -= n;
+}
+
+/* Take those in front of an account's own who can do nothing. */
+static void skip_idle(const st_core *core, st_queue *q, int32_t account, st_phase phase)
+{
+    const st_lane *l = &q->lanes[account];
+    size_t n = 0;
+    for (; l->next + n < l->last; n++) {
+        st_entry *e = &q->entries.v[l->next + n];
+        if (!is_idle(core, q, phase, e))
+            break;
+        e->passed[phase] = true;
+    }
+    take(core, q, account, n);
+}
+
 /* The next job in order, taken from its lane; an account's own jobs go before its children's.
  * A child keeps its turn until something starts or it runs dry: only that changes an order. */
 st_job *st_queue_next(const st_core *core, st_queue *q, st_phase phase)
 {
-    if (q->lanes[ST_ROOT].left == 0)
-        return NULL;
-    int32_t at = ST_ROOT;
-    while (q->lanes[at].next == q->lanes[at].last) {
-        st_lane *l = &q->lanes[at];
-        if (l->pick < 0 || q->lanes[l->pick].left == 0)
-            l->pick = best_child(core, q, at, phase);
-        at = l->pick;
+    while (q->lanes[ST_ROOT].left > 0) {
+        int32_t at = ST_ROOT;
+        while (q->lanes[at].next == q->lanes[at].last) {
+            st_lane *l = &q->lanes[at];
+            if (l->pick < 0 || q->lanes[l->pick].left == 0)
+                l->pick = best_child(core, q, at, phase);
+            at = l->pick;
+        }
+        skip_idle(core, q, at, phase);
+        if (q->lanes[at].next == q->lanes[at].last)
+            continue;
+        st_job *job = q->entries.v[q->lanes[at].next].turn.job;
+        take(core, q, at, 1);
+        return job;
     }
-    st_job *job = q->turns.v[q->lanes[at].next++].job;
-    for (int32_t i = at; i >= 0; i = st_tree_account(core->tree, i)->parent)
-        q->lanes[i].left--;
-    return job;
+    return NULL;
 }
 
-void st_queue_reorder(const st_core *core, st_queue *q)
+void st_queue_reorder(st_core *core, st_queue *q, st_phase phase)
 {
     for (size_t i = 0; i < core->tree->accounts.n; i++)
         q->lanes[i].pick = -1, q->lanes[i].known = false;
+    if (phase == ST_PHASE_GUARANTEED && q->loosened != core->loosened)
+        look_inside(core, q);
+}
+
+void st_queue_stop(const st_core *core, st_queue *q)
+{
+    for (size_t i = 0; i < q->entries.n; i++) {
+        const st_entry *e = &q->entries.v[i];
+        for (int p = 0; p < 2; p++) {
+            st_job *job = e->turn.job;
+            if (!e->passed[p] || job->looked[p] == core->round)
+                continue;
+            job->looked[p] = core->round;
+            job->later[p] = false;
+        }
+    }
 }
 
 st_phase st_queue_phase(const st_core *core, const st_job *job)

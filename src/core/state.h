@@ -235,6 +235,7 @@ struct st_core {
     ST_VEC(st_job *) ended; /* until the pass is over */
     st_job_vec placed;      /* those on devices, in no particular order */
     uint64_t version;       /* counts changes of who may be displaced, and in what order */
+    uint64_t loosened;      /* counts what accounts no longer hold, or will not */
     st_idmap *by_id;
     int lowest;         /* no job has a lower priority than this */
     st_job_vec off;     /* those who are not, likewise; a job's slot is in either */

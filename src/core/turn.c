@@ -303,6 +303,11 @@ static uint32_t inside_of(const st_core *core, st_job *job)
     return job->inside;
 }
 
+bool st_core_may_be_inside(const st_core *core, st_job *job)
+{
+    return core->shadows.n > 0 || inside_of(core, job) != 0;
+}
+
 /* Whether the job may use its turn as a borrower at all. */
 static bool may_borrow(const st_core *core, const st_job *job)
 {
@@ -428,6 +433,14 @@ bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *pre
     if (any && use_bookings(core, job, guaranteed, fx))
         return true;
     return any && make_room(core, job, phase, prefer != NULL, ret_later, fx);
+}
+
+bool st_core_is_quiet(const st_core *core)
+{
+    const st_policy *policy = &core->policy;
+    return core->nopen == 0 && !core->exchange && !st_core_claims_at_once(core) &&
+           !policy->defrag && policy->lookahead == 0 && core->shadows.n == 0 &&
+           st_core_reservers(core) >= (size_t)policy->reservations;
 }
 
 bool st_core_lacks_room(const st_core *core, const st_job *job, st_phase phase)

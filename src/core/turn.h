@@ -11,6 +11,11 @@
 bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *prefer,
                   bool *ret_later, st_effects *fx);
 
+/* Whether it would be inside its floor on some type; true where that is not known for the whole round. */
+bool st_core_may_be_inside(const st_core *core, st_job *job);
+/* Whether a borrower who finds no place has nothing else to do with its turn, either. */
+bool st_core_is_quiet(const st_core *core);
+
 /* Whether room is all it lacks in a phase. */
 bool st_core_lacks_room(const st_core *core, const st_job *job, st_phase phase);
 
@@ -27,6 +32,8 @@ typedef struct st_misfit {
 
 /* Whether the job is known to find no place on a type, or is found to have none; else it has the keys. */
 bool st_core_is_misfit(st_core *core, st_job *job, int32_t type, st_misfit *ret);
+/* Whether a shape is known to find no place on any of the types, as they are. */
+bool st_core_is_nowhere(const st_core *core, int32_t number, uint32_t types);
 /* It found none. */
 void st_core_note_misfit(st_core *core, const st_job *job, int32_t type, const st_misfit *m,
                          const st_barrier *barrier);

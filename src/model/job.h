@@ -136,26 +136,50 @@ typedef struct st_retries {
 #define ST_RETRY_WAIT_MAX_MS (INT64_C(7) * 86400 * 1000)
 
 typedef struct st_job {
-    /* As submitted. */
+    /* What a round looks at of everybody who waits, side by side: thirty thousand whole ones are more than a cache
+     * holds. */
     uint64_t id;
-    char *name;
-    int32_t account, user, pool; /* pool -1: any */
-    int tasks;
+    int32_t account, user;
+    int priority;
+    st_job_state state;
+    uint64_t booking; /* it runs inside that one, while there is; 0: none */
+    uint16_t barred;  /* why it may not run, as bits of st_bar; 0: it may */
+    bool held;        /* PENDING or PAUSED with `grants` a plan that waits for victims */
+    bool stopping;    /* STOPPING or PAUSED: told to be gone, and not known to be */
+    bool beyond;      /* waiting: the last pass did not get to it as a borrower */
+    bool later[2]; /* in its last turn it found whom to displace, once protections end; by phase */
+    int64_t by_ms; /* its deadline; 0: none */
+    int64_t submit_ms;
+    int64_t queued_ms;  /* since when it waits; at its last submit, requeue or pause */
+    uint64_t looked[2]; /* by phase: the last round in which it had its turn */
+    uint64_t joined;    /* the last one that began while it waited */
+    struct {
+        int priority;
+        int64_t usage, key;
+    } turn;              /* its place in its account's order, when that round began */
+    uint64_t turn_print; /* core's, derived: what its usage there was read from; 0: nothing */
+    uint64_t numbered;   /* core's, derived: the numbering under which its shape has, 0: none, */
+    int32_t number;      /* this number */
+    uint32_t inside; /* core's, derived: types, + 1 each, on which it would be inside its floor, */
+    uint64_t inside_print; /* while the tree has this print */
+    int64_t rest_ms;       /* waiting: it borrows nothing before; 0: it may */
     st_shape shape;
+    int tasks;
+    int32_t pool; /* -1: any */
+
+    /* As submitted. */
+    char *name;
     st_topo topo;
     bool topo_required;
     bool latency_critical;
-    int priority;
     bool meek;        /* preempts nobody of its own account, and nobody while it borrows */
     int64_t grace_ms; /* what it needs to save when it must yield; 0: the policy's grace */
     bool fails;       /* it has failed when a node under it has, and is not started again */
     int64_t limit_ms; /* ST_TIME_NEVER: a service, or no limit given */
     st_yield yield;
-    uint64_t booking;  /* it runs inside that one, while there is; 0: none */
     uint64_t series;   /* it runs only inside bookings of that one; 0: wherever it may */
     int64_t begin_ms;  /* not before; 0: at once */
     int64_t end_by_ms; /* off its devices and over by then; 0: whenever */
-    int64_t by_ms;     /* its deadline; 0: none */
     uint64_t hold;     /* a hard one: the booking that is kept for it */
     int64_t close_ms;  /* when it is told so, with its notice and grace ahead */
     bool keeps; /* it goes on waiting for what can never come true; else it is cancelled then */
@@ -163,15 +187,11 @@ typedef struct st_job {
     uint64_t array; /* that it is a part of; 0: none */
 
     /* As it stands. */
-    st_job_state state;
     st_class class;
-    int32_t type;      /* GPU type it holds, -1 when none */
-    st_grant *grants;  /* one per task while placed, held or paused; else NULL */
-    bool held;         /* PENDING or PAUSED with `grants` a plan that waits for victims */
-    uint64_t claimant; /* while leaving: the job it yields to */
-    st_grant *to;      /* while leaving only to go on elsewhere: where; else NULL */
-    int64_t submit_ms;
-    int64_t queued_ms;    /* since when it waits; at its last submit, requeue or pause */
+    int32_t type;         /* GPU type it holds, -1 when none */
+    st_grant *grants;     /* one per task while placed, held or paused; else NULL */
+    uint64_t claimant;    /* while leaving: the job it yields to */
+    st_grant *to;         /* while leaving only to go on elsewhere: where; else NULL */
     int64_t start_ms;     /* of this stay on devices */
     int64_t deadline_ms;  /* leaving: when the step ends; paused: when it is requeued */
     int64_t saving_ms;    /* CHECKPOINTING: since when */
@@ -181,20 +201,16 @@ typedef struct st_job {
     int64_t mark_ms;      /* on devices: run time since then is not saved yet */
     int64_t kept_ms;      /* paused: run time not saved but kept in memory */
     int64_t preempted_ms; /* when it last had to yield; -1 never */
-    int64_t rest_ms;      /* waiting: it borrows nothing before; 0: it may */
     int64_t expect_ms;    /* running: jobs like it have ended by then; ST_TIME_NEVER unknown */
     int64_t promise_ms;   /* waiting: others may not delay it beyond; ST_TIME_NEVER none */
-    bool beyond;          /* waiting: the last pass did not get to it as a borrower */
     bool demoted;         /* running: burstable only since its floor shrank */
     int64_t told_ms;      /* the start that was estimated for it */
     int64_t told_at_ms;   /* and when; -1 never */
     int stay;             /* how often it has started; going on after a pause is the same stay */
     int times;            /* how often it has been on devices: starts, and going on after pauses */
     int32_t fault;        /* it ends because that node, less one, has failed; 0: none has */
-    bool stopping;        /* STOPPING or PAUSED: told to be gone, and not known to be */
     st_job_state after;   /* what becomes of it then: PENDING or an end */
     bool first;           /* and that it goes before others, since it lost a node */
-    uint16_t barred;      /* why it may not run, as bits of st_bar; 0: it may */
     int64_t stop_ms;      /* when it was told; what it does after that is no work */
     st_await *
         afters; /* what it waits for: those of them that are not over, or ended otherwise; NULL: none */
@@ -206,26 +222,14 @@ typedef struct st_job {
     int preemptions;
     int stage; /* of its life, as far as noted; see share/life.h */
 
-    uint64_t joined;    /* the last round that began while it waited */
-    uint64_t looked[2]; /* by phase: the last one in which it had its turn */
-    bool later[2];      /* and that it will find them once protections end */
-    struct {
-        int priority;
-        int64_t usage, key;
-    } turn; /* its place in its account's order, when that round began */
-
     /* Derived and scratch; never saved. */
     int32_t slot;                /* where it stands in core's list of placed jobs */
     bool idle;                   /* it is in core's list of those that no pass looks at */
     int32_t listed, listed_slot; /* where it stands among borrowers: list + 1, place in it */
     bool by_right;               /* of reclassing: as good as guaranteed */
-    int32_t number;              /* core's, of its shape, */
-    uint64_t numbered;           /* under this numbering; 0: it has none */
-    uint32_t inside;       /* core's: types, + 1 each, on which it would be inside its floor, */
-    uint64_t inside_print; /* while the tree has this print */
-    st_out out;            /* left out of a what-if view */
-    int32_t yields;        /* core's: where it stands among those who could be displaced */
-    int64_t key;           /* with the policy `swap`: its key in the account's order, for claims */
+    st_out out;                  /* left out of a what-if view */
+    int32_t yields;              /* core's: where it stands among those who could be displaced */
+    int64_t key; /* with the policy `swap`: its key in the account's order, for claims */
     struct {
         uint64_t version; /* of the forecast that was asked; 0: none */
         int64_t ran_ms, limit_ms, p90_ms;

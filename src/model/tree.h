@@ -111,7 +111,8 @@ typedef struct st_account {
     /* Of `floor` and `next`, kept so that a standing costs no look at all types: see st_account_reckon. */
     int64_t floor_gpu_m, taken_m;
     st_life life;
-    int64_t lost; /* milli-GPU x ms of work lost to preemption and failures */
+    uint64_t noted; /* how often the usage of one of its users was */
+    int64_t lost;   /* milli-GPU x ms of work lost to preemption and failures */
 } st_account;
 
 typedef struct st_tree {

@@ -63,6 +63,7 @@ void st_usage_note(st_tree *tree, int32_t account, int32_t user, int64_t now, in
         st_idmap_put(tree->usage_slots, st_user_key(account, user), slot);
     }
     st_usage *u = &tree->usage.v[slot];
+    st_tree_account(tree, account)->noted++;
     u->used = advance(u, now, half_life_ms);
     u->at_ms = ST_MAX(now, u->at_ms);
     u->rate_m += delta_m;
