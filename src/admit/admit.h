@@ -32,6 +32,10 @@ st_need st_need_of(const st_job *job, int32_t type);
 bool st_admit_guaranteed(const st_tree *tree, int32_t account, const st_need *need,
                          int32_t *ret_account);
 
+/* A number: while it is the same, st_admit_guaranteed and, with `nearest`, st_admit_full say the same of the gang on
+ * every type. Most of what is charged elsewhere leaves it as it is. */
+uint64_t st_admit_inside_print(const st_tree *tree, int32_t account, const st_need *need);
+
 /* What an account uses inside its floor is all it holds, in whatever order and of whatever class, up to
  * the floor. The lowest account that was promised something the gang asks for and would hold more than
  * that with it; -1 none. With `nearest` only the first one that was promised anything is asked. */

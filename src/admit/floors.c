@@ -53,6 +53,7 @@ static int64_t ram_of(const st_quota *q)
 /* Accounts come after their parents, so one backward sweep visits children first. */
 void st_admit_needs(st_tree *tree)
 {
+    tree->floored++;
     for (size_t i = tree->accounts.n; i-- > 0;) {
         st_account *a = tree->accounts.v[i];
         st_use own = a->guaranteed;

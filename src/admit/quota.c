@@ -159,6 +159,51 @@ static uint64_t print_of(int32_t account, const st_need *need, unsigned moments)
     return (where ^ where >> 32) * what;
 }
 
+/* Amounts as a number, so that equal sums of amounts are equal sums of numbers. */
+static uint64_t number_of(int32_t type, int64_t gpu_m, int64_t sum_m, int64_t cpu_m,
+                          int64_t ram_mib)
+{
+    uint64_t of_type = (uint64_t)(type + 2) * UINT64_C(0x8cb92ba72f3d8dd7);
+    return (uint64_t)gpu_m * ((of_type ^ of_type >> 29) | 1) +
+           (uint64_t)sum_m * UINT64_C(0xd6e8feb86659fd93) +
+           (uint64_t)cpu_m * UINT64_C(0xaaaaaaaaaaaaaaab) +
+           (uint64_t)ram_mib * UINT64_C(0xbf58476d1ce4e5b9);
+}
+
+/* Where a floor names no CPU or RAM, what its guaranteed jobs use of them does not matter. */
+static uint64_t need_number(const st_account *a, const st_need *need, int sign, int64_t more,
+                            int64_t more_sum)
+{
+    return number_of(need->type, more, more_sum,
+                     a->floor.cpu_m != ST_UNSET ? sign * need->cpu_m : 0,
+                     a->floor.ram_mib != ST_UNSET ? sign * need->ram_mib : 0);
+}
+
+/* Of a capacity that is hardly used it does not matter to a small gang how much of it is. */
+static uint64_t side_print(int64_t capacity, int64_t used, int64_t asked)
+{
+    int64_t much = capacity / 8;
+    return capacity - used < much || asked > much ? (uint64_t)used : 0;
+}
+
+uint64_t st_admit_inside_print(const st_tree *tree, int32_t account, const st_need *need)
+{
+    const st_account *root = st_tree_account(tree, ST_ROOT);
+    uint64_t print = tree->floored;
+    bool near =
+        true; /* up to the first floor it matters what is held: st_admit_full with `nearest` */
+    for (int32_t i = account; i >= 0; i = st_tree_account(tree, i)->parent) {
+        const st_account *a = st_tree_account(tree, i);
+        print = print * UINT64_C(0x9e3779b97f4a7c15) + a->need_print;
+        if (near && i != ST_ROOT)
+            print = print * UINT64_C(0x9e3779b97f4a7c15) + a->next_print;
+        near &= need->gpu_m == 0 || !st_quota_has_gpu(&a->floor);
+    }
+    uint64_t cpu = side_print(tree->capacity.cpu_m, root->guaranteed.cpu_m, need->cpu_m);
+    uint64_t ram = side_print(tree->capacity.ram_mib, root->guaranteed.ram_mib, need->ram_mib);
+    return print + number_of(-1, 0, 0, (int64_t)cpu, (int64_t)ram);
+}
+
 void st_admit_charge(st_tree *tree, int32_t account, const st_need *need, unsigned moments,
                      int sign)
 {
@@ -168,11 +213,16 @@ void st_admit_charge(st_tree *tree, int32_t account, const st_need *need, unsign
         st_account *a = st_tree_account(tree, i);
         if (moments & ST_NOW)
             add(&a->now, need, sign);
-        if (moments & ST_NEXT)
+        if (moments & ST_NEXT) {
             add_next(a, need, sign);
+            a->next_print +=
+                (uint64_t)sign * number_of(need->type, need->gpu_m, 0, need->cpu_m, need->ram_mib);
+        }
         if (!(moments & ST_GUARANTEED))
             continue;
         add(&a->guaranteed, need, sign);
+        a->need_print +=
+            need_number(a, need, sign, need->type < 0 ? 0 : more, need->type < 0 ? 0 : more_sum);
         if (need->type < 0)
             continue;
         int64_t old = need_m(a, need->type);

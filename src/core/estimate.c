@@ -95,7 +95,7 @@ static void rank(forecast *f)
     st_queue_build(core, &q, false);
     st_idmap *seen = st_idmap_new(), *by_shape = st_idmap_new();
     for (st_phase phase = ST_PHASE_GUARANTEED; phase <= ST_PHASE_BURST; phase++) {
-        st_queue_rewind(core, &q, phase);
+        st_queue_rewind(core, &q);
         st_job *job;
         while ((job = st_queue_next(core, &q, phase))) {
             if (st_queue_phase(core, job) != phase && phase == ST_PHASE_GUARANTEED)

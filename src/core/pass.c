@@ -70,7 +70,7 @@ static bool run_queue(st_core *core, bool in_place, st_effects *fx)
     if (!in_place)
         note_joined(core, &q);
     for (st_phase phase = ST_PHASE_GUARANTEED; phase <= ST_PHASE_BURST; phase++) {
-        st_queue_rewind(core, &q, phase);
+        st_queue_rewind(core, &q);
         st_job *job;
         int64_t most = phase == ST_PHASE_BURST ? core->policy.lookahead : 0;
         while ((job = st_queue_next(core, &q, phase))) {

@@ -2,12 +2,14 @@
 #include "core/turn.h"
 
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
 
-#define FAR 4 /* places that somebody may be off from where he belongs, on average */
+#define AHEAD 8 /* jobs that are fetched ahead */
+#define FAR   4 /* places that somebody may be off from where he belongs, on average */
 
 static int by_turn(const void *pa, const void *pb)
 {
@@ -217,7 +219,15 @@ static void add_entry(st_core *core, st_queue *q, st_job *job, bool in_place)
                            .queued_ms = job->queued_ms,
                            .account = job->account,
                            .number = job->numbered == core->numbering ? job->number : -1,
-                           .types = job->shape.types});
+                           .types = job->shape.types,
+                           .inside = st_core_may_be_inside(core, job)});
+}
+
+/* Thirty thousand jobs are more than a cache holds: those that come next are on their way meanwhile. */
+static void fetch(const st_job *job)
+{
+    for (size_t at = 0; at < offsetof(st_job, pool); at += 64)
+        __builtin_prefetch((const char *)job + at);
 }
 
 void st_queue_build(st_core *core, st_queue *q, bool in_place)
@@ -225,10 +235,13 @@ void st_queue_build(st_core *core, st_queue *q, bool in_place)
     /* The order is that of the round's beginning, so whoever has aged since is yet to be put right. */
     int64_t since_ms = in_place ? core->round_ms : st_core_moment(core);
     q->numbering = core->numbering;
+    q->loosened = core->loosened;
     clear_tops(core);
     core->age_ms = ST_TIME_NEVER;
     for (size_t i = 0; i < core->off.n; i++) {
         st_job *job = core->off.v[i];
+        if (i + AHEAD < core->off.n)
+            fetch(core->off.v[i + AHEAD]);
         if (!takes_part(core, job, in_place))
             continue;
         core->tops[job->account] = ST_MAX(core->tops[job->account], job->priority);
@@ -259,7 +272,7 @@ static void look_inside(st_core *core, st_queue *q)
     q->loosened = core->loosened;
 }
 
-void st_queue_rewind(st_core *core, st_queue *q, st_phase phase)
+void st_queue_rewind(const st_core *core, st_queue *q)
 {
     for (size_t i = core->tree->accounts.n; i-- > 0;) {
         st_lane *l = &q->lanes[i];
@@ -271,8 +284,6 @@ void st_queue_rewind(st_core *core, st_queue *q, st_phase phase)
         for (size_t c = 0; c < a->children.n; c++)
             l->left += q->lanes[a->children.v[c]].left;
     }
-    if (phase == ST_PHASE_GUARANTEED)
-        look_inside(core, q);
 }
 
 void st_queue_done(st_queue *q)

@@ -40,8 +40,8 @@ typedef struct st_queue {
 void st_queue_build(st_core *core, st_queue *q, bool in_place);
 void st_queue_done(st_queue *q);
 
-/* Begin a phase: everybody is in the queue again who may be inside his floor, or everybody. */
-void st_queue_rewind(st_core *core, st_queue *q, st_phase phase);
+/* Begin a phase: everybody is in the queue again. */
+void st_queue_rewind(const st_core *core, st_queue *q);
 /* Take the next job who could do something; NULL at the end. */
 st_job *st_queue_next(const st_core *core, st_queue *q, st_phase phase);
 /* Something started or was claimed: the order may have changed. */

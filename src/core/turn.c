@@ -293,7 +293,10 @@ bool st_core_is_guaranteed(const st_core *core, const st_job *job, int32_t type)
  * somebody starts. */
 static uint32_t inside_of(const st_core *core, st_job *job)
 {
-    uint64_t print = core->tree->print + 1 + job->state;
+    st_need need = st_need_of(job, ST_TYPE_FIRST);
+    uint64_t print = st_admit_inside_print(core->tree, job->account, &need) + core->fleet->types.n;
+    if (job->state == ST_JOB_PAUSED)
+        print += (uint64_t)(job->type + 2) << 32;
     if (job->inside_print == print && !job->shadow && core->shadows.n == 0)
         return job->inside;
     job->inside = 0;

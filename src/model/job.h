@@ -148,7 +148,8 @@ typedef struct st_job {
     bool stopping;    /* STOPPING or PAUSED: told to be gone, and not known to be */
     bool beyond;      /* waiting: the last pass did not get to it as a borrower */
     bool later[2]; /* in its last turn it found whom to displace, once protections end; by phase */
-    int64_t by_ms; /* its deadline; 0: none */
+    struct st_shadow_job *shadow; /* where it would stand if its account were alone; NULL none */
+    int64_t by_ms;                /* its deadline; 0: none */
     int64_t submit_ms;
     int64_t queued_ms;  /* since when it waits; at its last submit, requeue or pause */
     uint64_t looked[2]; /* by phase: the last round in which it had its turn */
@@ -161,7 +162,7 @@ typedef struct st_job {
     uint64_t numbered;   /* core's, derived: the numbering under which its shape has, 0: none, */
     int32_t number;      /* this number */
     uint32_t inside; /* core's, derived: types, + 1 each, on which it would be inside its floor, */
-    uint64_t inside_print; /* while the tree has this print */
+    uint64_t inside_print; /* while what that depends on has this print */
     int64_t rest_ms;       /* waiting: it borrows nothing before; 0: it may */
     st_shape shape;
     int tasks;
@@ -233,8 +234,7 @@ typedef struct st_job {
     struct {
         uint64_t version; /* of the forecast that was asked; 0: none */
         int64_t ran_ms, limit_ms, p90_ms;
-    } guess;                      /* how long it will run, for one that waits */
-    struct st_shadow_job *shadow; /* where it would stand if its account were alone; NULL none */
+    } guess; /* how long it will run, for one that waits */
 } st_job;
 
 const char *st_job_state_name(st_job_state state);

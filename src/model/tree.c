@@ -421,6 +421,7 @@ int st_tree_set(st_tree *tree, const st_account_spec *spec, int32_t *ret_id, st_
     }
     assign(self, spec);
     tree->print = st_hash_u64(tree->print, tree->accounts.n);
+    tree->floored++;
     if (ret_id)
         *ret_id = id;
     return 0;

@@ -110,6 +110,8 @@ typedef struct st_account {
     int64_t typed_sum_m, need_sum_m;
     /* Of `floor` and `next`, kept so that a standing costs no look at all types: see st_account_reckon. */
     int64_t floor_gpu_m, taken_m;
+    /* Numbers of `next`, and of what its guaranteed jobs and those below leave of its floor: see st_admit_inside_print. */
+    uint64_t next_print, need_print;
     st_life life;
     uint64_t noted; /* how often the usage of one of its users was */
     int64_t lost;   /* milli-GPU x ms of work lost to preemption and failures */
@@ -132,7 +134,8 @@ typedef struct st_tree {
     st_use capacity; /* what is there and healthy, and not booked */
     /* A number of what is charged and of the floors: while it is the same, or the same again, so are they. Derived. */
     uint64_t print;
-    bool shrunk; /* guarantees do not fit the capacity */
+    uint64_t floored; /* counts changes of floors and capacity. Derived */
+    bool shrunk;      /* guarantees do not fit the capacity */
     /* By account: what is left of its guarantee beside bookings; empty where there are none. Derived. */
     ST_VEC(st_quota) promised;
 } st_tree;
