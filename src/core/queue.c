@@ -1,5 +1,5 @@
 /* The queue of waiting jobs. */
-#include "core/turn.h"
+#include "core/queue.h"
 
 #include <limits.h>
 #include <stddef.h>
@@ -7,13 +7,14 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "core/turn.h"
 
 #define AHEAD 8 /* jobs that are fetched ahead */
 #define FAR   4 /* places that somebody may be off from where he belongs, on average */
 
 static int by_turn(const void *pa, const void *pb)
 {
-    const st_entry *a = pa, *b = pb;
+    const st_queued *a = pa, *b = pb;
     if (ST_BROKEN(ORDER))
         return a->turn.job < b->turn.job ? -1 : 1;
     return st_turn_cmp(&a->turn, &b->turn);
@@ -145,13 +146,13 @@ bool st_queue_parts(st_core *core, const st_job *job)
 }
 
 /* Puts those in order who are not, and says how far they had to go: mostly it is one look at each. */
-static size_t sort_lane(st_entry *v, size_t n)
+static size_t sort_lane(st_queued *v, size_t n)
 {
     size_t moves = 0;
     for (size_t i = 1; i < n; i++) {
         if (by_turn(&v[i - 1], &v[i]) < 0)
             continue;
-        st_entry moved = v[i];
+        st_queued moved = v[i];
         size_t at = i;
         for (; at > 0 && by_turn(&moved, &v[at - 1]) < 0; at--)
             v[at] = v[at - 1];
@@ -169,7 +170,7 @@ static size_t sort_lane(st_entry *v, size_t n)
 static void gather_lanes(st_queue *q)
 {
     size_t n = q->entries.n;
-    ST_VEC(st_entry) sorted = {0};
+    ST_VEC(st_queued) sorted = {0};
     st_vec_reserve(&sorted, n);
     for (size_t i = 0; i < n; i++)
         sorted.v[q->lanes[q->entries.v[i].account].last++] = q->entries.v[i];
@@ -215,12 +216,12 @@ static void remember_order(st_core *core, const st_queue *q)
 static void add_entry(st_core *core, st_queue *q, st_job *job, bool in_place)
 {
     st_vec_push(&q->entries,
-                (st_entry){.turn = in_place ? kept_turn(job) : young_turn(core, job),
-                           .queued_ms = job->queued_ms,
-                           .account = job->account,
-                           .number = job->numbered == core->numbering ? job->number : -1,
-                           .types = job->shape.types,
-                           .inside = st_core_may_be_inside(core, job)});
+                (st_queued){.turn = in_place ? kept_turn(job) : young_turn(core, job),
+                            .queued_ms = job->queued_ms,
+                            .account = job->account,
+                            .number = job->numbered == core->numbering ? job->number : -1,
+                            .types = job->shape.types,
+                            .inside = st_core_may_be_inside(core, job)});
 }
 
 /* Thirty thousand jobs are more than a cache holds: those that come next are on their way meanwhile. */
@@ -248,7 +249,7 @@ void st_queue_build(st_core *core, st_queue *q, bool in_place)
         add_entry(core, q, job, in_place);
     }
     for (size_t i = 0; i < q->entries.n; i++) {
-        st_entry *e = &q->entries.v[i];
+        st_queued *e = &q->entries.v[i];
         const st_job *job = e->turn.job;
         int64_t at_ms = ages_ms(core, job);
         if (at_ms > since_ms)
@@ -331,7 +332,7 @@ static int32_t best_child(const st_core *core, st_queue *q, int32_t account, st_
 }
 
 /* Whether a turn would change nothing, and not find out anything either. */
-static bool is_idle(const st_core *core, const st_queue *q, st_phase phase, const st_entry *e)
+static bool is_idle(const st_core *core, const st_queue *q, st_phase phase, const st_queued *e)
 {
     if (phase == ST_PHASE_GUARANTEED)
         return !e->inside;
@@ -354,7 +355,7 @@ static void skip_idle(const st_core *core, st_queue *q, int32_t account, st_phas
     const st_lane *l = &q->lanes[account];
     size_t n = 0;
     for (; l->next + n < l->last; n++) {
-        st_entry *e = &q->entries.v[l->next + n];
+        st_queued *e = &q->entries.v[l->next + n];
         if (!is_idle(core, q, phase, e))
             break;
         e->passed[phase] = true;
@@ -395,7 +396,7 @@ void st_queue_reorder(st_core *core, st_queue *q, st_phase phase)
 void st_queue_stop(const st_core *core, st_queue *q)
 {
     for (size_t i = 0; i < q->entries.n; i++) {
-        const st_entry *e = &q->entries.v[i];
+        const st_queued *e = &q->entries.v[i];
         for (int p = 0; p < 2; p++) {
             st_job *job = e->turn.job;
             if (!e->passed[p] || job->looked[p] == core->round)

@@ -9,7 +9,7 @@
 typedef enum st_phase { ST_PHASE_GUARANTEED, ST_PHASE_BURST } st_phase;
 
 /* Who waits, and what a round needs to know of him to pass him by. */
-typedef struct st_entry {
+typedef struct st_queued {
     st_turn turn;
     int64_t queued_ms;
     int32_t account;
@@ -17,7 +17,7 @@ typedef struct st_entry {
     uint32_t types; /* of GPU, that will do */
     bool inside;    /* it would be inside its floor on one of them */
     bool passed[2]; /* by phase: it could do nothing, and was not asked */
-} st_entry;
+} st_queued;
 
 /* An account's waiting jobs in order, and how many are left in it and below. */
 typedef struct st_lane {
@@ -29,7 +29,7 @@ typedef struct st_lane {
 } st_lane;
 
 typedef struct st_queue {
-    ST_VEC(st_entry) entries;
+    ST_VEC(st_queued) entries;
     st_lane *lanes;
     bool quiet;         /* a borrower whose shape finds no place can do nothing else either */
     uint64_t numbering; /* of shapes, when it was built */
