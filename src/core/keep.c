@@ -356,7 +356,7 @@ static bool catch_up(st_core *core, const st_profile *p, st_kept *k, bool others
 {
     const st_fleet *fleet = core->fleet;
     if (k->n != fleet->nodes.n || k->seen < fleet->changes_from ||
-        p->seen - k->seen > fleet->nodes.n)
+        p->seen - k->seen > 4 * fleet->nodes.n)
         return false;
     st_marks_begin(core);
     for (uint64_t i = k->seen; i < p->seen && !ST_BROKEN(KEPT); i++) {

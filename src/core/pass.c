@@ -37,7 +37,7 @@ static void note_joined(st_core *core, const st_queue *q)
     for (size_t i = 0; i < q->entries.n; i++) {
         st_job *job = q->entries.v[i].turn.job;
         job->joined = core->round;
-        job->beyond &= core->policy.lookahead > 0;
+        job->beyond = false;
     }
     for (size_t i = 0; core->bookings.n > 0 && i < core->off.n; i++) {
         st_job *job = core->off.v[i];

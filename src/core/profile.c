@@ -190,8 +190,9 @@ static void catch_up(st_core *core, st_profile *p)
 {
     const st_fleet *fleet = core->fleet;
     uint64_t last = st_fleet_changes(fleet);
+    /* Each node that changed is counted once, however often it did. */
     if (p->n != fleet->nodes.n || p->seen < fleet->changes_from || p->epoch != core->retimed ||
-        last - p->seen > fleet->nodes.n) {
+        last - p->seen > 4 * fleet->nodes.n) {
         count_all(core, p);
     } else {
         st_marks_begin(core);

@@ -2,6 +2,8 @@
  * residents and the two moments a view must suit. */
 #include "model/fleet.h"
 
+#include <string.h>
+
 #include "base/macros.h"
 #include "base/mem.h"
 #include "base/mutant.h"
@@ -197,11 +199,15 @@ void st_view_outline(const st_node *node, st_when when, st_view *ret)
     ret->shared = 0;
 }
 
+/* The older half of a long log goes: whoever has kept up with it is not made to count everything anew. */
 static void note_change(st_fleet *fleet, const st_node *node)
 {
-    if (fleet->changes.n > 4 * fleet->nodes.n + 1024) {
-        fleet->changes_from += fleet->changes.n;
-        st_vec_clear(&fleet->changes);
+    if (fleet->changes.n > 8 * fleet->nodes.n + 1024) {
+        size_t old = fleet->changes.n / 2;
+        fleet->changes.n -= old;
+        fleet->changes_from += old;
+        memmove(fleet->changes.v, fleet->changes.v + old,
+                fleet->changes.n * sizeof *fleet->changes.v);
     }
     st_vec_push(&fleet->changes, ((st_node_change){node->id, node->type}));
     fleet->changed[node->type + 1]++;
