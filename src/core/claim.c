@@ -402,7 +402,7 @@ static void try_way(st_claim_ctx *c, st_claim *ret)
     if (st_claim_excess_decides(c, ret) || st_claim_bound_decides(c, ret))
         return;
     bool opens = until_ms != ST_TIME_NEVER && !is_awaited(c, until_ms);
-    if (st_claim_lacks_victims(c)) {
+    if (st_claim_lacks_victims(c) || st_claim_lacks_places(c)) {
         ret->result = ST_CLAIM_NONE;
         st_claim_skip_muster(c, opens);
         return;

@@ -83,6 +83,8 @@ int64_t st_claim_fill_m(const st_claim_ctx *c);
 bool st_claim_fills_from(const st_claim_ctx *c, const st_parting *p, const st_job *victim);
 int64_t st_claim_beside_free_m(const st_claim_ctx *c, const st_job *victim);
 bool st_claim_cannot_fill(const st_claim_ctx *c);
+/* The same by nodes: with all of them gone, one by one as far as each may be displaced, it would not fit. */
+bool st_claim_lacks_places(const st_claim_ctx *c);
 /* Until when it is held to the bound, and until when a borrower to what it takes. */
 int64_t st_claim_unbound_ms(const st_claim_ctx *c);
 int64_t st_claim_exchange_ms(const st_claim_ctx *c);

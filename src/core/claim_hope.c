@@ -150,6 +150,83 @@ bool st_claim_lacks_victims(const st_claim_ctx *c)
     return sum_m < c->need.gpu_m;
 }
 
+/* What lacks while those who may go are gone, one after the other. */
+typedef struct places {
+    const st_claim_ctx *c;
+    const st_rooms *rooms;
+    int64_t want;
+} places;
+
+/* One is gone: his nodes may have room for more. */
+static void leave(places *p, const st_job *job)
+{
+    st_whatif *w = &p->c->core->whatif;
+    int gpus = p->c->job->shape.gpus;
+    for (int t = 0; t < job->tasks && p->want > 0; t++) {
+        const st_grant *g = &job->grants[t];
+        const st_node *node = p->c->core->fleet->nodes.v[g->node];
+        if (node->type != p->c->type || node->state != ST_NODE_READY)
+            continue;
+        int before = st_rooms_at(p->rooms, node);
+        if (w->due[g->node] == w->gen) {
+            before = ST_MAX(before, __builtin_popcount(w->could[g->node]) / gpus);
+        } else {
+            w->due[g->node] = w->gen;
+            w->could[g->node] = node->view.free;
+        }
+        w->could[g->node] |= g->devs;
+        p->want -= ST_MAX(__builtin_popcount(w->could[g->node]) / gpus - before, 0);
+    }
+}
+
+/* Those of an account, of a branch where it parts from the claimant's. */
+static void leave_account(places *p, int32_t account, const st_parting *parting)
+{
+    const st_claim_ctx *c = p->c;
+    size_t n;
+    st_job *const *jobs = st_core_yielders_of(c->core, c->type, account, &n);
+    for (size_t i = 0; i < n && p->want > 0; i++)
+        if (st_claim_may_displace(c, parting, jobs[i]))
+            leave(p, jobs[i]);
+}
+
+static void leave_branch(places *p, int32_t account, const st_parting *parting)
+{
+    const st_account *a = st_tree_account(p->c->core->tree, account);
+    leave_account(p, account, parting);
+    for (size_t i = 0; i < a->children.n && p->want > 0; i++)
+        if (p->c->core->yielders.in_branch[a->children.v[i]] > 0)
+            leave_branch(p, a->children.v[i], parting);
+}
+
+bool st_claim_lacks_places(const st_claim_ctx *c)
+{
+    st_core *core = c->core;
+    const st_tree *tree = core->tree;
+    if (!is_number(c) || c->guaranteed)
+        return false;
+    places p = {c, st_rooms_of(core->placer, c->job, c->type), c->job->tasks};
+    p.want -= st_rooms_total(p.rooms);
+    st_whatif_begin(core, ST_WHEN_NEXT);
+    for (size_t i = 0; i < core->leaving.n && p.want > 0; i++)
+        if (core->leaving.v[i]->type < 0 || core->leaving.v[i]->type == c->type)
+            leave(&p, core->leaving.v[i]);
+    st_parting own = st_claim_part_from(c, c->job->account, NULL);
+    leave_account(&p, c->job->account, &own);
+    for (int32_t i = c->job->account; i != ST_ROOT; i = st_tree_account(tree, i)->parent) {
+        const st_account *up = st_tree_account(tree, st_tree_account(tree, i)->parent);
+        for (size_t k = 0; k < up->children.n && p.want > 0; k++) {
+            int32_t branch = up->children.v[k];
+            if (branch == i || core->yielders.in_branch[branch] == 0)
+                continue;
+            st_parting parting = st_claim_part_from(c, branch, NULL);
+            if (st_claim_may_displace_of(c, &parting) != ST_CLAIM_NOBODY)
+                leave_branch(&p, branch, &parting);
+        }
+    }
+    return p.want > 0;
+}
+
 /* When a claim is no longer held to the bound, if not all victims are of its own account. */
 int64_t st_claim_unbound_ms(const st_claim_ctx *c)
 {

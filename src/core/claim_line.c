@@ -48,7 +48,8 @@ static void add_branch(st_claim_ctx *c, const source *s, int32_t account, const 
     const st_account *a = st_tree_account(c->core->tree, account);
     add_account(c, s, account, *p);
     for (size_t i = 0; i < a->children.n; i++)
-        add_branch(c, s, a->children.v[i], p);
+        if (c->core->yielders.in_branch[a->children.v[i]] > 0)
+            add_branch(c, s, a->children.v[i], p);
 }
 
 /* What a borrower may take from: its own account, and branches that part from its own and stand higher there. All of a

@@ -153,6 +153,7 @@ typedef struct st_yielders {
     /* By type: those of `all` who are on it, or on none; and what they hold, every amount once, least first. */
     struct {
         st_job_vec jobs;
+        size_t *ends; /* by account: where its part ends */
         ST_VEC(int64_t) sizes_m;
         bool known;
     } on[ST_TYPES_MAX];
@@ -559,6 +560,8 @@ bool st_core_yield_enough(st_core *core, const st_job *job, int32_t type, st_job
                           size_t n, uint8_t *ret_useful);
 /* Those of all who could be displaced who are on a type, or on none. */
 const st_job_vec *st_core_yielders_on(st_core *core, int32_t type);
+/* And of these, those of one account. */
+st_job *const *st_core_yielders_of(st_core *core, int32_t type, int32_t account, size_t *ret_n);
 /* The most that any of them holds, and no more than `most_m`; -1 nobody does. */
 int64_t st_core_yielders_size_m(st_core *core, int32_t type, int64_t most_m);
 void st_core_yielders_done(st_core *core);

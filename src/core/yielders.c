@@ -165,14 +165,28 @@ const st_job_vec *st_core_yielders_on(st_core *core, int32_t type)
     y->on[type].known = true;
     st_vec_clear(&y->on[type].jobs);
     st_vec_clear(&y->on[type].sizes_m);
-    for (size_t i = 0; i < y->all.n; i++) {
-        st_job *job = y->all.v[i];
-        if (job->type >= 0 && job->type != type)
-            continue;
-        st_vec_push(&y->on[type].jobs, job);
-        note_size(core, type, st_job_gpu_m(job));
+    size_t accounts = core->tree->accounts.n;
+    y->on[type].ends = st_xreallocarray(y->on[type].ends, accounts, sizeof *y->on[type].ends);
+    for (size_t a = 0, i = 0; a < accounts; a++) {
+        for (; i < y->count[a]; i++) {
+            st_job *job = y->all.v[i];
+            if (job->type >= 0 && job->type != type)
+                continue;
+            st_vec_push(&y->on[type].jobs, job);
+            note_size(core, type, st_job_gpu_m(job));
+        }
+        y->on[type].ends[a] = y->on[type].jobs.n;
     }
     return &y->on[type].jobs;
+}
+
+st_job *const *st_core_yielders_of(st_core *core, int32_t type, int32_t account, size_t *ret_n)
+{
+    const st_job_vec *jobs = st_core_yielders_on(core, type);
+    const size_t *ends = core->yielders.on[type].ends;
+    size_t first = account > 0 ? ends[account - 1] : 0;
+    *ret_n = ends[account] - first;
+    return jobs->v + first;
 }
 
 int64_t st_core_yielders_size_m(st_core *core, int32_t type, int64_t most_m)
@@ -267,6 +281,7 @@ void st_core_yielders_done(st_core *core)
     for (size_t t = 0; t < ST_TYPES_MAX; t++) {
         st_vec_free(&y->on[t].jobs);
         st_vec_free(&y->on[t].sizes_m);
+        free(y->on[t].ends);
     }
     st_standings_done(core);
     st_vec_free(&core->hopes.list);
