@@ -222,7 +222,8 @@ bool st_core_is_nowhere(const st_core *core, int32_t number, uint32_t types)
     types &= (uint32_t)((UINT64_C(1) << core->fleet->types.n) - 1);
     for (uint32_t left = types; left; left &= left - 1) {
         int32_t t = __builtin_ctz(left);
-        if (nowhere->changes[t] != changes_of(core, t))
+        if (nowhere->changes[t] != changes_of(core, t) &&
+            (nowhere->changes[t] == 0 || !ST_BROKEN(NOWHERE)))
             return false;
     }
     return types != 0;

@@ -528,6 +528,93 @@ static void test_charge_is_symmetric(void **state)
     }
 }
 
+typedef struct asked {
+    charged c;
+    uint64_t print;
+    int answers;
+} asked;
+
+/* What a gang is told on every type. */
+static int answers_of(const world *w, const charged *c)
+{
+    int bits = 0;
+    for (int type = A; type <= B; type++) {
+        st_need need = c->need;
+        need.type = need.gpu_m > 0 ? type : -1;
+        bits = bits << 2 | guaranteed(w, c->account, need) << 1 |
+               (st_admit_full(w->tree, c->account, &need, true) < 0);
+    }
+    return bits;
+}
+
+/* As long as the number is the same so is the answer, and mostly the number is what it was. */
+static void test_inside_print(void **state)
+{
+    (void)state;
+    int same = 0, other = 0;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        st_rng r;
+        world w;
+        charged in[CHARGES];
+        unsigned moments[CHARGES];
+        asked asks[16];
+        int n = 0;
+        st_rng_seed(&r, seed);
+        draw_tree(&r, &w);
+        for (int i = 0; i < 16; i++)
+            asks[i] = (asked){.c = {(int32_t)st_rng_range(&r, 1, ACCOUNTS), draw_need(&r)},
+                              .answers = -1};
+        for (int k = 0; k < 200; k++) {
+            bool out = n == CHARGES || (n > 0 && st_rng_chance(&r, 1, 2));
+            int i = out ? (int)st_rng_below(&r, (uint64_t)n) : n++;
+            if (!out) {
+                in[i] = (charged){(int32_t)st_rng_range(&r, 1, ACCOUNTS), draw_need(&r)};
+                moments[i] = (unsigned)st_rng_range(&r, 1, 7);
+            }
+            st_admit_charge(w.tree, in[i].account, &in[i].need, moments[i], out ? -1 : 1);
+            if (out) {
+                in[i] = in[--n];
+                moments[i] = moments[n];
+            }
+            for (int q = 0; q < 16; q++) {
+                uint64_t print = st_admit_inside_print(w.tree, asks[q].c.account, &asks[q].c.need);
+                int answers = answers_of(&w, &asks[q].c);
+                if (asks[q].answers >= 0 && print == asks[q].print) {
+                    if (answers != asks[q].answers)
+                        fail_msg("seed %d, charge %d: told %x, then %x", (int)seed, k,
+                                 asks[q].answers, answers);
+                    same++;
+                }
+                other += asks[q].answers >= 0 && answers != asks[q].answers;
+                asks[q].print = print;
+                asks[q].answers = answers;
+            }
+        }
+        end(&w);
+    }
+    assert_true(same > 100000 && other > 1000); /* both were met */
+}
+
+/* The fleet's CPU runs out where no floor names any: near that it matters who uses it. */
+static void test_inside_print_of_a_full_fleet(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w, 40000, 0, 10000, 10000);
+    int32_t a = put(&w, "a", NULL, 20000, ST_UNSET, ST_UNSET);
+    int32_t b = put(&w, "b", NULL, 20000, ST_UNSET, ST_UNSET);
+    st_admit_floors(w.tree);
+    st_need small = {A, 1000, 1000, 1}, each = {A, 1000, 1500, 1};
+    for (int i = 0; i < 6; i++)
+        charge(&w, a, each);
+    assert_true(guaranteed(&w, b, small)); /* the last 1,000 */
+    uint64_t last = st_admit_inside_print(w.tree, b, &small);
+    charge(&w, a, (st_need){A, 1000, 1, 1});
+    assert_false(guaranteed(&w, b, small));
+    assert_false(st_admit_inside_print(w.tree, b, &small) == last);
+    end(&w);
+}
+
 /* Each moment has its own counter, at the account and at all above it. */
 static void test_moments_are_apart(void **state)
 {
@@ -568,6 +655,8 @@ int main(void)
         cmocka_unit_test(test_need_of_a_job),
         cmocka_unit_test(test_guaranteed_is_soundness),
         cmocka_unit_test(test_charge_is_symmetric),
+        cmocka_unit_test(test_inside_print),
+        cmocka_unit_test(test_inside_print_of_a_full_fleet),
         cmocka_unit_test(test_moments_are_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
