@@ -337,6 +337,7 @@ static bool is_idle(const st_core *core, const st_queue *q, st_phase phase, cons
     if (phase == ST_PHASE_GUARANTEED)
         return !e->inside;
     return q->quiet && e->number >= 0 && q->numbering == core->numbering &&
+           !(q->fills && st_core_fill_ms(core, e->turn.job) != ST_TIME_NEVER) &&
            !(core->policy.urgent && e->queued_ms >= core->round_ms) &&
            st_core_is_nowhere(core, e->number, e->types);
 }
