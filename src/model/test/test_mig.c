@@ -375,6 +375,73 @@ static void test_impossible_names(void **state)
         assert_null(st_mig_name(ST_BOARD_NONE, (st_mig)p));
 }
 
+/* Slices come one by one and stay. Of all orders in which the layouts that leave no room can come, how many are placed
+ * whole: by the rule, by the best choice of starts there is, and by the best that keeps the place of a 4g while it
+ * can. More than the rule has can be had only by giving that up. */
+typedef enum choice { BY_RULE, ANY, KEEPING } choice;
+
+#define KINDS 4
+static const st_mig kinds[KINDS] = {ST_MIG_1G, ST_MIG_2G, ST_MIG_3G, ST_MIG_4G};
+static const int whole_layouts[][KINDS] = {
+    {7, 0, 0, 0}, {5, 1, 0, 0}, {4, 0, 1, 0}, {3, 2, 0, 0}, {3, 0, 0, 1}, {2, 1, 1, 0},
+    {1, 3, 0, 0}, {1, 1, 0, 1}, {0, 2, 1, 0}, {0, 0, 2, 0}, {0, 0, 1, 1},
+};
+
+/* Whether what came is part of such a layout; *ret_whole: all of one. */
+static bool leads_on(const int *came, bool *ret_whole)
+{
+    bool leads = false;
+    *ret_whole = false;
+    for (size_t i = 0; i < ST_ARRAY_LEN(whole_layouts); i++) {
+        int lack = 0, over = 0;
+        for (int k = 0; k < KINDS; k++) {
+            lack += ST_MAX(whole_layouts[i][k] - came[k], 0);
+            over += ST_MAX(came[k] - whole_layouts[i][k], 0);
+        }
+        leads |= over == 0;
+        *ret_whole |= over == 0 && lack == 0;
+    }
+    return leads;
+}
+
+static int placed_whole(int *came, uint8_t mask, int compute, choice how)
+{
+    bool whole;
+    int sum = 0;
+    if (!leads_on(came, &whole) || whole)
+        return whole;
+    for (int k = 0; k < KINDS; k++) {
+        int most = 0;
+        bool kept = false;
+        came[k]++;
+        for (int s = 0; s < ST_MIG_MEMORY && st_mig_room(mask, compute, kinds[k]) > 0; s++) {
+            if (!st_mig_start_legal(kinds[k], s) || st_mig_overlaps(mask, kinds[k], s) ||
+                (how == BY_RULE && s != st_mig_best_start(mask, compute, kinds[k])))
+                continue;
+            uint8_t with = mask | st_mig_mask(kinds[k], s);
+            int used = compute + st_mig_compute(kinds[k]);
+            bool keeps = how == KEEPING && st_mig_room(with, used, ST_MIG_4G) > 0;
+            if (kept && !keeps)
+                continue;
+            int n = placed_whole(came, with, used, how);
+            most = keeps && !kept ? n : ST_MAX(most, n);
+            kept |= keeps;
+        }
+        came[k]--;
+        sum += most;
+    }
+    return sum;
+}
+
+static void test_orders_placed_whole(void **state)
+{
+    (void)state;
+    int came[KINDS] = {0};
+    assert_int_equal(placed_whole(came, 0, 0, BY_RULE), 39);
+    assert_int_equal(placed_whole(came, 0, 0, KEEPING), 39);
+    assert_int_equal(placed_whole(came, 0, 0, ANY), 44); /* of 54 */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +452,7 @@ int main(void)
         cmocka_unit_test(test_best_start_everywhere),
         cmocka_unit_test(test_first_starts),
         cmocka_unit_test(test_room_for_4g_is_kept),
+        cmocka_unit_test(test_orders_placed_whole),
         cmocka_unit_test(test_charge_and_footprint),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_impossible_names),
