@@ -48,6 +48,10 @@ service_is of-time 2/2
 devices=$(for j in $(replicas of-mig "r['job']"); do "$stint" exec "$j" -- printenv CUDA_VISIBLE_DEVICES </dev/null; done | sort -u)
 ran=$((ran + 1))
 [ "$(echo "$devices" | grep -c '^MIG-')" = 2 ] || fail "two replicas have the slices \"$devices\""
+# One after the other.
+ran=$((ran + 1))
+[ "$(for _ in 1 2 3 4; do ask of-mig / >/dev/null; cut -d ' ' -f 1 "$tmp/answer"; done | sort | uniq -c | tr -s ' ' | tr -d '\n')" = " 2 1 2 2" ] ||
+    fail "four requests go to one replica"
 # Requests all the time, until it is told to stop: none fails.
 (
     while [ ! -e "$tmp/stop" ]; do

@@ -392,17 +392,23 @@ static void pass_answer(void *ctx, st_call *call, const char *name, const char *
 
 /* ---- a request ------------------------------------------------------------------------------------ */
 
-/* The replica that is ready and has the fewest requests; of those the one that was started first. With the lock held. */
+/* The replica that is ready and has the fewest requests; of those the one whose last began before the others'. With the lock
+ * held. */
 static st_service_replica *choose(st_service *s)
 {
     st_service_replica *best = NULL;
+    int64_t last = 0;
 
     for (size_t i = 0; i < s->replicas.n; i++) {
         st_service_replica *r = &s->replicas.v[i];
 
-        if (r->state == ST_SVC_READY && r->left_ms == 0 && (!best || r->open < best->open))
+        last = ST_MAX(last, r->turn);
+        if (r->state == ST_SVC_READY && r->left_ms == 0 &&
+            (!best || r->open < best->open || (r->open == best->open && r->turn < best->turn)))
             best = r;
     }
+    if (best)
+        best->turn = last + 1;
     return best;
 }
 

@@ -71,6 +71,7 @@ typedef struct st_service_replica {
     bool checking; /* a check is under way */
     bool ending;   /* its job was told to end */
     int open;
+    int64_t turn; /* of its last request, counted over the service; 0: it had none */
 } st_service_replica;
 
 typedef struct st_service {
