@@ -487,11 +487,6 @@ static void finish(st_shim *s)
 /* Out of the starter's session, with nothing of it but the lock. */
 static void leave_parent(void)
 {
-    sigset_t all;
-
-    /* What is meant for its starter's group, or for another process that had its pid, is not for it. */
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, NULL);
     setsid();
     if (fork() != 0)
         _exit(0);
@@ -524,6 +519,8 @@ static int open_ends(st_shim *s, st_err *err)
     sigset_t all;
     int r;
 
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
     sigemptyset(&all);
     sigaddset(&all, SIGCHLD);
     s->signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);

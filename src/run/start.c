@@ -285,17 +285,18 @@ static int start_shim(const starter *st, int lock, st_err *err)
     char *env[] = {NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
-    sigset_t all;
+    sigset_t none, all;
     pid_t pid;
     int status = 0;
 
+    sigemptyset(&none);
     sigfillset(&all);
     posix_spawn_file_actions_init(&actions);
     /* In this order: the second is above both places. */
     posix_spawn_file_actions_adddup2(&actions, lock, ST_SHIM_LOCK_FD);
     posix_spawn_file_actions_adddup2(&actions, st->private, ST_SHIM_PRIVATE_FD);
     posix_spawnattr_init(&attr);
-    posix_spawnattr_setsigmask(&attr, &all); /* as it goes on; it is in our group at first */
+    posix_spawnattr_setsigmask(&attr, &none);
     posix_spawnattr_setsigdefault(&attr, &all);
     posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     int failed = posix_spawn(&pid, st->run->shim, &actions, &attr, argv, env);

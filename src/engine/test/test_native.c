@@ -644,42 +644,6 @@ static void a_sick_node_says_so(void **state)
     expect_reports(w, 1);
 }
 
-/* One GPU, and none that the node has not; what runs on the others is judged as ever. */
-static void a_sick_gpu_is_told_alone(void **state)
-{
-    world *w = *state;
-    st_agent_status status = {.epoch = EPOCH, .sick_gpus = 1u << 2 | 1u << 12};
-    st_agent_answer answer;
-    st_err err = {0};
-
-    status.gpus[2] = (st_agent_gpu){{.kind = ST_FAULT_XID, .gpu = 2, .code = 46}, "XID 46"};
-    status.gpus[12] = status.gpus[2];
-    assert_ok(st_native_status(w->engine, "n0", &status, &answer, &err));
-    expect_reports(w, 1);
-    assert_int_equal(w->reports.v[0].kind, ST_REPORT_NODE);
-    assert_int_equal(w->reports.v[0].part, 3);
-    assert_int_equal(w->reports.v[0].node_state, ST_NODE_FAILED);
-    assert_int_equal(w->reports.v[0].finding.code, 46);
-    assert_string_equal(w->reports.v[0].reason, "XID 46");
-    /* The core has it out: nothing more is said until it is well. */
-    st_node_set_gpu(w->fleet, NULL, w->fleet->nodes.v[0], 2, ST_NODE_FAILED);
-    w->fleet->nodes.v[0]->gpus[2].found.kind = ST_FAULT_XID;
-    tell_node(w, 0, NULL);
-    status.revision = revision(w, 0);
-    assert_ok(st_native_status(w->engine, "n0", &status, &answer, &err));
-    expect_reports(w, 1);
-    status.sick_gpus = 0;
-    assert_ok(st_native_status(w->engine, "n0", &status, &answer, &err));
-    expect_reports(w, 2);
-    assert_int_equal(w->reports.v[1].part, 3);
-    assert_int_equal(w->reports.v[1].node_state, ST_NODE_READY);
-    /* By somebody's word it is not ours to take back. */
-    w->fleet->nodes.v[0]->gpus[2].found.kind = ST_FAULT_NONE;
-    tell_node(w, 0, NULL);
-    assert_ok(st_native_status(w->engine, "n0", &status, &answer, &err));
-    expect_reports(w, 2);
-}
-
 /* ---- the mux ---------------------------------------------------------------------------------------- */
 
 static void each_node_has_its_engine(void **state)
@@ -727,7 +691,6 @@ int main(void)
         T(silence_is_a_loss_at_the_leases_end),
         T(a_node_comes_back_when_it_is_clean),
         T(a_sick_node_says_so),
-        T(a_sick_gpu_is_told_alone),
         T(a_held_node_keeps_what_runs),
         T(what_a_node_cannot_start_is_tried_elsewhere),
         T(each_node_has_its_engine),

@@ -344,33 +344,6 @@ static void no_descriptor_is_no_dead_supervisor(void **state)
     assert_ok(st_run_kill(node->run, id, "enough", 30000, &err));
 }
 
-/* The group of whoever starts a task is told to end all the while, as by a terminal or a program that was given their time. */
-static void a_supervisor_hears_no_signals_of_its_starter(void **state)
-{
-    bench_node *node = node_of(state);
-    char id[ST_RUN_ID_MAX];
-    st_run_spec spec = node_spec(node, "echo up; sleep 60", id);
-    st_run_task task = {0};
-    st_err err = {0};
-    int status = -1;
-    void (*was)(int) = signal(SIGTERM, SIG_IGN);
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        setpgid(0, 0);
-        _exit(st_run_start(node->run, &spec, &err) == 0 ? 0 : 1);
-    }
-    signal(SIGTERM, was);
-    setpgid(pid, pid);
-    while (waitpid(pid, &status, WNOHANG) == 0)
-        kill(-pid, SIGTERM);
-    assert_int_equal(status, 0);
-    node_wait_output(node, id, "up");
-    assert_ok(st_run_get(node->run, id, &task, &err));
-    assert_int_equal(task.state, ST_RUN_RUNNING);
-    assert_ok(st_run_kill(node->run, id, "enough", 30000, &err));
-}
-
 static void the_environment_of_a_gang(void **state)
 {
     bench_node *node = node_of(state);
@@ -649,7 +622,6 @@ int main(void)
         cmocka_unit_test(tasks_outlive_their_starter),
         cmocka_unit_test(a_dead_supervisor_is_noticed),
         cmocka_unit_test(no_descriptor_is_no_dead_supervisor),
-        cmocka_unit_test(a_supervisor_hears_no_signals_of_its_starter),
         cmocka_unit_test(the_environment_of_a_gang),
         cmocka_unit_test(a_folder_as_image),
         cmocka_unit_test(mounts_inside_have_no_devices_and_no_setuid),
