@@ -365,17 +365,6 @@ static int gone(const st_step *step, st_track *t, const st_effect *e, st_err *er
     return 0;
 }
 
-/* Whether it is told in this step that it fails: its node may have been lost after it was told to go for another reason. */
-static bool fails_in(const st_step *step, uint64_t job)
-{
-    for (size_t i = 0; i < step->fx->list.n; i++) {
-        const st_effect *e = &step->fx->list.v[i];
-        if (e->job == job && e->kind == ST_FX_STOP && e->after == ST_JOB_FAILED)
-            return true;
-    }
-    return false;
-}
-
 /* Why it stops is why it would leave. */
 static int on_stop(const st_step *step, st_track *t, const st_effect *e, st_err *err)
 {
@@ -388,7 +377,7 @@ static int on_stop(const st_step *step, st_track *t, const st_effect *e, st_err 
     else if (e->after == ST_JOB_PENDING && st_watch_again(step, t))
         t->job.again = true;
     else if (e->after == ST_JOB_PENDING)
-        rc = t->job.fails && lost_a_node(step, t) && !fails_in(step, e->job)
+        rc = t->job.fails && lost_a_node(step, t) && !st_watch_fails(step, e->job)
                  ? BAD("on_fault: job %" PRIu64 " waits again, and should have failed", e->job)
                  : may_leave(step, t, e, err);
     else

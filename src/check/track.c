@@ -140,3 +140,13 @@ void st_watch_drop(st_watch *watch, uint64_t id)
     track_free(watch->tracks.v[at]);
     st_vec_remove(&watch->tracks, at);
 }
+
+bool st_watch_fails(const st_step *step, uint64_t job)
+{
+    for (size_t i = 0; i < step->fx->list.n; i++) {
+        const st_effect *e = &step->fx->list.v[i];
+        if (e->job == job && e->kind == ST_FX_STOP && e->after == ST_JOB_FAILED)
+            return true;
+    }
+    return false;
+}

@@ -206,4 +206,7 @@ void st_growth_done(st_growth *growth);
 int st_growth_check(const st_step *step, const st_growth *before, const st_growth *after,
                     st_err *err);
 
+/* Whether it is told in this step that it fails: its node may have been lost after it was told to go for another reason. */
+bool st_watch_fails(const st_step *step, uint64_t job);
+
 #endif
