@@ -71,7 +71,7 @@ grep -q "^green $holds GPU-" "$tmp/o" || fail "its variables: $(cat "$tmp/o")"
 grep -q '^/data$' "$tmp/o" || fail "it stands elsewhere: $(cat "$tmp/o")"
 # Nothing of the node: the programs that bring it in, its files, other processes.
 run 0 "$holds" -- sh -c 'for p in /proc/[0-9]*; do
-    for f in "$p"/exe "$p"/fd/*; do t=$(readlink "$f") && echo "$t"; done; done; true 2>/dev/null'
+    for f in "$p"/exe "$p"/fd/*; do t=$(readlink "$f") && echo "$t"; done; done 2>/dev/null; true'
 grep -e run/tasks -e stint-shim -e runc -e crun -e stintd -e process.json "$tmp/o" && fail "the node shows inside"
 for cmd in 'echo x >/run/stint/init' 'mount -t tmpfs none /tmp' 'echo x >/proc/sys/kernel/core_pattern' 'unshare -n true' \
     'mknod /tmp/d b 8 0' 'cat /proc/1/environ' 'ls /proc/1/fd/' 'cat /etc/shadow'; do
