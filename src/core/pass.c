@@ -232,10 +232,10 @@ static bool run_restarts(st_core *core, st_effects *fx)
     return moved;
 }
 
-static bool anybody_waits(const st_core *core)
+static bool anybody_waits(const st_core *core, const st_job *but)
 {
     for (size_t i = 0; i < core->off.n; i++)
-        if (st_job_waits(core->off.v[i]))
+        if (core->off.v[i] != but && st_job_waits(core->off.v[i]))
             return true; /* nearly always the first */
     return false;
 }
@@ -243,7 +243,7 @@ static bool anybody_waits(const st_core *core)
 /* When borrowers look for whom to displace, after a moment. */
 static int64_t exchanges_ms(const st_core *core, int64_t moment)
 {
-    if ((!core->policy.rebalance && !core->policy.urgent) || !anybody_waits(core))
+    if ((!core->policy.rebalance && !core->policy.urgent) || !anybody_waits(core, NULL))
         return ST_TIME_NEVER;
     int64_t again = core->stirred ? moment + 1 : core->exchange_ms;
     return again == ST_TIME_NEVER ? again : (again + EXCHANGE_MS - 1) / EXCHANGE_MS * EXCHANGE_MS;
@@ -340,6 +340,8 @@ bool st_core_parts_quietly(st_core *core, const st_job *job)
     for (size_t i = 0; i < core->resv.n; i++)
         if (core->resv.v[i].job == job->id)
             return false;
+    if (!anybody_waits(core, job)) /* then nobody is to be woken up for any more */
+        return false;
     return st_queue_parts(core, job);
 }
 
