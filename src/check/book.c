@@ -244,6 +244,15 @@ static int check_alone(const st_core *core, const st_booking *b, const st_job *j
     return 0;
 }
 
+/* A booking of slices or shares may be on nodes that give no whole GPUs. */
+static bool may_be_whole(const st_core *core, const st_job *job, int32_t id)
+{
+    const st_fleet *fleet = st_core_fleet(core);
+    const st_node *node = fleet->nodes.v[id];
+    return fleet->pools.v[node->pool].levels >> ST_LEVEL_WHOLE & 1 &&
+           st_fleet_picks(fleet, job->shape.nodes, node);
+}
+
 /* Who waits for its booking could not be inside, even with all borrowers gone; once the pass is over. */
 static int check_waits(const st_core *core, const st_job_list *jobs, const st_job *job, st_err *err)
 {
@@ -265,8 +274,9 @@ static int check_waits(const st_core *core, const st_job_list *jobs, const st_jo
             first &= u >= t || b->plan[u].node != b->plan[t].node;
             devs |= b->plan[u].node == b->plan[t].node ? b->plan[u].devs : 0;
         }
-        if (!first)
+        if (!first || !may_be_whole(core, job, b->plan[t].node))
             continue;
+        devs &= (uint16_t)~st_core_fleet(core)->nodes.v[b->plan[t].node]->out;
         for (size_t i = 0; i < jobs->n; i++) {
             const st_job *other = jobs->v[i];
             bool lent = other->state == ST_JOB_RUNNING && other->class == ST_CLASS_BURSTABLE;
