@@ -56,6 +56,7 @@ writes "$serves" 'listens on 7002'
 # forward JOB [LOCAL:]PORT: sets local and forward_pid.
 forwards=
 forward() {
+    : >"$tmp/forward.out" # what the one before has said is not waited for
     "$stint" forward "$@" >"$tmp/forward.out" 2>"$tmp/forward.err" &
     forward_pid=$!
     forwards="$forwards $forward_pid"

@@ -196,7 +196,9 @@ static size_t put_in_lanes(const st_core *core, st_queue *q)
     if (moves > 0)
         gather_lanes(q);
     for (size_t a = 0; a < accounts; a++)
-        moves += sort_lane(q->entries.v + q->lanes[a].first, q->lanes[a].last - q->lanes[a].first);
+        if (q->lanes[a].last > q->lanes[a].first + 1)
+            moves +=
+                sort_lane(q->entries.v + q->lanes[a].first, q->lanes[a].last - q->lanes[a].first);
     return moves;
 }
 
