@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "api/bills.h"
+#include "api/state.h"
 #include "api/fleet_floors.h"
 #include "base/mem.h"
 
@@ -501,18 +502,24 @@ static void finish_cost(st_bill_call *c, st_store *reader)
     report_done(&r);
 }
 
+bool st_api_is_of_cluster(st_call *call)
+{
+    st_err err;
+
+    if (!st_api_who(call)->account[0])
+        return true;
+    st_fail(&err, ST_EPERM,
+            "the fleet's report is of all accounts: it is for owners and auditors of the cluster");
+    st_call_fail(call, &err);
+    return false;
+}
+
 void st_api_fleet_cost(st_call *call, void *ctx)
 {
     st_bill_call *c;
-    st_err err;
 
-    if (st_api_who(call)->account[0]) {
-        st_fail(&err, ST_EPERM,
-                "the fleet's report is of all accounts: it is for owners and auditors of the "
-                "cluster");
-        st_call_fail(call, &err);
+    if (!st_api_is_of_cluster(call))
         return;
-    }
     c = st_bill_call_new(ctx, call, "json", finish_cost);
     if (!c)
         return;

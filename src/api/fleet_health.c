@@ -169,5 +169,6 @@ static int fill(st_question *q, st_core *core, st_err *err)
 
 void st_api_fleet_health(st_call *call, void *ctx)
 {
-    st_api_ask(ctx, call, fill, NULL, 0);
+    if (st_api_is_of_cluster(call))
+        st_api_ask(ctx, call, fill, NULL, 0);
 }

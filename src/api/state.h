@@ -322,4 +322,7 @@ st_handler st_api_bookings_make, st_api_bookings_list, st_api_booking_get, st_ap
 st_handler st_api_bills_list, st_api_bill_get, st_api_bill_entries, st_api_forecast, st_api_metered,
     st_api_credits_pending;
 
+/* Whether the caller is of the cluster and not of an account; if not, the call is answered. For reports of the whole fleet. */
+bool st_api_is_of_cluster(st_call *call);
+
 #endif

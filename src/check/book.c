@@ -331,8 +331,9 @@ static int check_carried(const st_core *core, const st_booking *b, st_err *err)
         const st_node *node = fleet->nodes.v[i];
         if (node->state != ST_NODE_READY || node->type < 0)
             continue;
-        have_m[node->type] += INT64_C(1000) * node->ndevs;
-        have_m[ST_TYPES_MAX] += INT64_C(1000) * node->ndevs;
+        int64_t gpus_m = INT64_C(1000) * (node->ndevs - __builtin_popcount(node->out));
+        have_m[node->type] += gpus_m;
+        have_m[ST_TYPES_MAX] += gpus_m;
     }
     for (size_t i = 0; i < st_core_nbookings(core); i++) {
         int64_t at = ST_MAX(st_core_booking_at(core, i)->close_ms, b->close_ms);

@@ -76,9 +76,10 @@ void st_book_carrier(const st_core *core, st_carrier *ret)
         ret->capacity.ram_mib += node->ram_mib;
         if (node->type < 0)
             continue;
-        ret->capacity.gpu_m += node->ndevs * ST_WHOLE_M;
-        ret->capacity.type_m[node->type] += node->ndevs * ST_WHOLE_M;
-        largest[node->type] = ST_MAX(largest[node->type], node->ndevs);
+        int gpus = node->ndevs - __builtin_popcount(node->out);
+        ret->capacity.gpu_m += gpus * ST_WHOLE_M;
+        ret->capacity.type_m[node->type] += gpus * ST_WHOLE_M;
+        largest[node->type] = ST_MAX(largest[node->type], gpus);
     }
     for (int t = 0; t < ST_TYPES_MAX; t++)
         ret->reserve_m[t] = p->booking_reserve * largest[t] * ST_WHOLE_M;

@@ -35,21 +35,6 @@ int64_t st_core_fill_ms(const st_core *core, const st_job *job)
     return since_ms + ST_MAX(policy->patience_ms, 1);
 }
 
-/* Whether of a type so much is idle that there is something to gain. */
-static bool gains(const st_core *core, int32_t type)
-{
-    int64_t free_m = st_place_free_m(core->placer, type);
-    return free_m > 0 && free_m * IDLE_PART >= core->tree->capacity.type_m[type];
-}
-
-bool st_core_is_fillable(const st_core *core)
-{
-    for (size_t t = 0; core->policy.fill_m > 0 && t < core->fleet->types.n; t++)
-        if (gains(core, (int32_t)t))
-            return true;
-    return false;
-}
-
 bool st_core_may_fill(const st_core *core, const st_job *job)
 {
     return st_core_fill_ms(core, job) <= st_core_moment(core);
@@ -67,8 +52,9 @@ bool st_claim_fills_from(const st_claim_ctx *c, const st_parting *p, const st_jo
 bool st_claim_cannot_fill(const st_claim_ctx *c)
 {
     const st_core *core = c->core;
-    int64_t sum_m = st_claim_fill_m(c) + st_place_free_m(core->placer, c->type);
-    if (!gains(core, c->type))
+    int64_t free_m = st_place_free_m(core->placer, c->type);
+    int64_t sum_m = st_claim_fill_m(c) + free_m;
+    if (free_m * IDLE_PART < core->tree->capacity.type_m[c->type])
         return true;
     for (size_t i = 0; i < core->leaving.n; i++)
         if (core->leaving.v[i]->type == c->type)

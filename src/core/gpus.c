@@ -120,6 +120,8 @@ static int fault(st_core *core, st_node *node, int gpu, const st_event *ev, st_e
         return 0; /* it is out already */
     bool take = st_incident_fault(core, node, &finding, false, fx);
     bool first = !by_fault(node, gpu);
+    if (was == ST_NODE_DRAINING && !take && first)
+        return 0; /* somebody took it out already: that stands */
     st_node_state state = take ? ST_NODE_FAILED : was == ST_NODE_READY ? ST_NODE_SUSPECT : was;
     int rc = go(core, node, gpu, state, true, fx, err);
     if (rc < 0)

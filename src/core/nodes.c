@@ -128,6 +128,13 @@ static bool touches(const st_grant *grant, int32_t node, uint16_t devs)
     return grant->node == node && (devs == 0 || (grant->devs & devs));
 }
 
+/* Without tests: what was due may have been one of a GPU's, while somebody has the node out for reasons of his own. */
+static bool comes_back_alone(const st_node *node)
+{
+    return node->state == ST_NODE_SUSPECT || node->state == ST_NODE_TESTING ||
+           (node->state == ST_NODE_REPAIR && node->failed_test);
+}
+
 /* Those of a node's residents that the change of its state concerns, each once, by id. */
 static void residents_of(const st_core *core, int32_t node, uint16_t devs, uint64_t **ret,
                          size_t *ret_n)
@@ -168,6 +175,8 @@ void st_core_node_part(st_core *core, const st_node *node, uint16_t devs, bool l
         st_job *job = st_core_find(core, ids[i]);
         if (job->held)
             st_core_unhold(core, job, fx);
+        if (devs != 0 && job->state == ST_JOB_PAUSED)
+            continue; /* it had a plan there, and no GPU */
         if (lost && job->grants && job->fails && !ST_BROKEN(ON_FAULT)) {
             fail_job(core, job, node, fx);
         } else if (lost && job->grants && !ST_BROKEN(FAILED_NODE) &&
@@ -542,7 +551,8 @@ void st_core_nodes_expire(st_core *core, st_effects *fx)
         if (!node->tests && node->fault.by)
             continue; /* its engine takes it back; there is nothing to look at again and again */
         if (!node->tests) {
-            back(core, node, fx);
+            if (comes_back_alone(node))
+                back(core, node, fx);
             continue;
         }
         ask_test(core, node);

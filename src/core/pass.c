@@ -93,7 +93,6 @@ static bool run_queue(st_core *core, bool in_place, st_effects *fx)
             } else if (!core->stopped) {
                 st_core_turn_reserve(core, job, phase, later);
                 q.quiet = q.quiet || st_core_is_quiet(core);
-                q.fills = q.quiet && st_core_is_fillable(core);
                 job->looked[phase] = core->round;
                 job->later[phase] = later;
                 /* Who lacks more than room may lack it for ever, and stands in nobody's way. */

@@ -215,15 +215,21 @@ static void remember_order(st_core *core, const st_queue *q)
     }
 }
 
+/* The number of its shape; -1: it has none. Who is paused goes back to where it was, whatever its shape finds elsewhere. */
+static int32_t number_of(const st_core *core, const st_job *job)
+{
+    bool has = job->state == ST_JOB_PENDING && job->numbered == core->numbering;
+    return has ? job->number : -1;
+}
+
 static void add_entry(st_core *core, st_queue *q, st_job *job, bool in_place)
 {
-    st_vec_push(&q->entries,
-                (st_queued){.turn = in_place ? kept_turn(job) : young_turn(core, job),
-                            .queued_ms = job->queued_ms,
-                            .account = job->account,
-                            .number = job->numbered == core->numbering ? job->number : -1,
-                            .types = job->shape.types,
-                            .inside = st_core_may_be_inside(core, job)});
+    st_vec_push(&q->entries, (st_queued){.turn = in_place ? kept_turn(job) : young_turn(core, job),
+                                         .queued_ms = job->queued_ms,
+                                         .account = job->account,
+                                         .number = number_of(core, job),
+                                         .types = job->shape.types,
+                                         .inside = st_core_may_be_inside(core, job)});
 }
 
 /* Thirty thousand jobs are more than a cache holds: those that come next are on their way meanwhile. */
@@ -339,7 +345,6 @@ static bool is_idle(const st_core *core, const st_queue *q, st_phase phase, cons
     if (phase == ST_PHASE_GUARANTEED)
         return !e->inside;
     return q->quiet && e->number >= 0 && q->numbering == core->numbering &&
-           !(q->fills && st_core_fill_ms(core, e->turn.job) != ST_TIME_NEVER) &&
            !(core->policy.urgent && e->queued_ms >= core->round_ms) &&
            st_core_is_nowhere(core, e->number, e->types);
 }

@@ -32,7 +32,6 @@ typedef struct st_queue {
     ST_VEC(st_queued) entries;
     st_lane *lanes;
     bool quiet;         /* a borrower whose shape finds no place can do nothing else either */
-    bool fills;         /* ... but a gang, which may bring more into use than it takes */
     uint64_t numbering; /* of shapes, when it was built */
     uint64_t loosened;  /* how often floors had more room, when that was last looked at */
 } st_queue;

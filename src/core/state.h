@@ -484,7 +484,6 @@ static inline int64_t st_core_moment(const st_core *core)
  * it may now. */
 int64_t st_core_fill_ms(const st_core *core, const st_job *job);
 bool st_core_may_fill(const st_core *core, const st_job *job);
-bool st_core_is_fillable(const st_core *core); /* so much is idle that some gang may */
 /* The same as st_core_protected_until, at the moment of the round. */
 int64_t st_core_protected_in_round(const st_core *core, const st_job *job, bool from_owner);
 void st_core_advance(st_core *core, int64_t now);

@@ -111,6 +111,9 @@ static bool claim_failed(st_core *core, const st_job *job, int32_t type, st_clai
     *ret_key = by == ST_CLAIM_OWNER && job->shadow ? st_hash_u64(key, job->id) : key;
     if (!st_idmap_get(core->misfits, *ret_key, &how))
         return false;
+    /* So is when a gang may fill. */
+    if (by == ST_CLAIM_BORROWER && st_core_fill_ms(core, job) != ST_TIME_NEVER)
+        wake_claim(core, job, type, st_core_fill_ms(core, job));
     /* When the bound no longer holds is for each to find out. */
     if (how % CLAIM_RESULTS == ST_CLAIM_BOUND && how / CLAIM_RESULTS != job->queued_ms)
         return false;

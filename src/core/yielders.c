@@ -186,7 +186,7 @@ st_job *const *st_core_yielders_of(st_core *core, int32_t type, int32_t account,
     const size_t *ends = core->yielders.on[type].ends;
     size_t first = account > 0 ? ends[account - 1] : 0;
     *ret_n = ends[account] - first;
-    return jobs->v + first;
+    return *ret_n > 0 ? jobs->v + first : NULL;
 }
 
 int64_t st_core_yielders_size_m(st_core *core, int32_t type, int64_t most_m)

@@ -697,6 +697,7 @@ ROWS += [
     ("GET", "/v1/invoices/{number}", "invoice", NO_INVOICE),
     ("GET", "/v1/bills/{period}/trial-balance", "month", OWNER_ONLY),
     ("GET", "/v1/fleet/cost", None, OWNER_ONLY),
+    ("GET", "/v1/fleet/health", None, OWNER_ONLY),
 ]
 
 ROWS += [

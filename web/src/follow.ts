@@ -6,7 +6,7 @@ export type Message =
 
 const NAMES = [
   "queued", "start", "resume", "class", "hold", "unhold", "notify", "spare", "checkpoint", "pause", "requeue", "end", "stop", "drain",
-  "floor", "node", "budget", "anomaly", "cap", "incident", "data", "booking", "deadline", "neighbour", "retry", "reset", "overflow",
+  "floor", "node", "gpu", "budget", "anomaly", "cap", "incident", "data", "booking", "deadline", "neighbour", "retry", "reset", "overflow",
 ];
 
 export function follow(tell: (m: Message) => void) {
