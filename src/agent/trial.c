@@ -147,7 +147,7 @@ static void make(st_host *h, int64_t now, const json_t *said)
     st_diag_limits limits;
     const char *with = json_string_value(json_object_get(said, "with"));
     const st_test_level asked = st_trial_asked(&h->trial, &limits);
-    writer w = {.without = h->sick};
+    writer w = {.without = h->sick | st_trial_without(&h->trial)};
     const char *sep = "";
     int failed;
 

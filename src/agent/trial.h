@@ -47,6 +47,8 @@ typedef struct st_trial {
 bool st_trial_is(const st_task_key *key);
 /* What stintd asks for: the level, and the limits of the node's GPUs. */
 st_test_level st_trial_asked(const st_trial *trial, st_diag_limits *ret);
+/* GPUs that stintd has out for good, as bits: what is found of them says nothing of the node. */
+uint16_t st_trial_without(const st_trial *trial);
 
 /* trial_run.c. Puts its order on the list, or takes it off; before a plan is made. */
 void st_trial_order(struct st_host *h, int64_t now_ms);

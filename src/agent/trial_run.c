@@ -40,6 +40,23 @@ st_test_level st_trial_asked(const st_trial *trial, st_diag_limits *ret)
     return level > 0 ? (st_test_level)level : ST_TEST_QUICK;
 }
 
+uint16_t st_trial_without(const st_trial *trial)
+{
+    json_t *orders = json_loads(trial->orders, 0, NULL), *value;
+    uint16_t devs = 0;
+    size_t i;
+
+    json_array_foreach(json_object_get(orders, "without"), i, value)
+    {
+        json_int_t d = json_is_integer(value) ? json_integer_value(value) : -1;
+
+        if (d >= 0 && d < ST_DEVS_MAX)
+            devs |= (uint16_t)(1u << d);
+    }
+    json_decref(orders);
+    return devs;
+}
+
 /* ---- its order ------------------------------------------------------------------------------ */
 
 /* A number that no record here has: what was started once is not started again. */

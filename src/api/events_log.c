@@ -26,6 +26,7 @@
 #define FIELDS      10
 #define OFFSET      23 /* bits of a position that are the place in a segment */
 #define NAME_DIGIT  12
+#define LINE_HEAD   128                          /* bytes of a line beside its text, about */
 #define SEGMENT_MAX ((INT64_C(1) << OFFSET) - 1) /* a line may stand over the end */
 
 #define DAY_MS (INT64_C(86400) * 1000)
@@ -177,7 +178,7 @@ static bool ready(st_events_log *log, int64_t now_ms)
 
 static bool may_add(st_events_log *log, const st_logged_event *e)
 {
-    int64_t bytes = (int64_t)strlen(e->text), since, more;
+    int64_t bytes = (int64_t)strlen(e->text) + LINE_HEAD, since, more;
     purse *p;
 
     if (e->org <= 0)

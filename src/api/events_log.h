@@ -23,7 +23,7 @@
 #define ST_EVENTS_SEGMENT (INT64_C(4) << 20)
 #define ST_EVENTS_BYTES   (INT64_C(256) << 20)
 #define ST_EVENTS_SCAN    (INT64_C(16) << 20)
-#define ST_EVENTS_BURST   (INT64_C(32) << 20) /* of an organisation, and a day */
+#define ST_EVENTS_BURST   (INT64_C(2) << 20) /* of an organisation, and a day */
 
 typedef struct st_events_log st_events_log;
 

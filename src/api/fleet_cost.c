@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "api/bills.h"
-#include "api/state.h"
 #include "api/fleet_floors.h"
+#include "api/state.h"
 #include "base/mem.h"
 
 #define TOP 20

@@ -79,8 +79,12 @@ static int take_book(metered *m, st_store *reader, const st_usages_ask *ask, st_
     st_usages_book *book = NULL;
     const st_sums_by *sums;
     ST_CLEANUP(st_freep) bool *taken = NULL;
-    int r = st_usages_lend(kept, reader, ask, beside, &book, err);
+    int r;
 
+    /* What somebody has made up to add up by is not kept: nobody pushes the others' sums out with it. */
+    if (strchr(ask->by, ST_SUMS_SEP))
+        return st_usages_fold(reader, ask, beside, err);
+    r = st_usages_lend(kept, reader, ask, beside, &book, err);
     if (r < 0)
         return r;
     sums = st_usages_sums(book);

@@ -427,7 +427,7 @@ static const st_route routes[] = {
      "labelNode", "Add labels to a node, or take them away", node_query, "NodeLabels", "NameRef",
      200},
     {"POST", "/v1/nodes/{name}/test", ST_MAY_OWNER, 0, st_api_node_test, "testNode",
-     "Have a node tested by its agent", force_query, "NodeTest", "NameRef", 202},
+     "Have a node tested by its agent", node_query, "NodeTest", "NameRef", 202},
     ASK("/v1/nodes/{name}/tests", ST_MAY_SEE, st_api_node_tests, "listNodeTests",
         "List the last tests of a node, newest last", NULL, "NodeTests"),
     ASK("/v1/types/{name}/limits", ST_MAY_SEE, st_api_type_limits, "getTestLimits",

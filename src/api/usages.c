@@ -231,6 +231,13 @@ static int fold_entries(st_store *reader, const st_usages_ask *ask, int64_t from
     return r;
 }
 
+int st_usages_fold(st_store *reader, const st_usages_ask *ask, st_sums_by *into, st_err *err)
+{
+    int64_t last;
+
+    return fold_entries(reader, ask, ask->from, ask->to, 1, into, &last, err);
+}
+
 /* ---- what is kept ----------------------------------------------------------------------------------- */
 
 st_usages *st_usages_new(size_t rows_max)

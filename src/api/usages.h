@@ -60,6 +60,9 @@ typedef struct st_usages_ask {
     int64_t from, to;
 } st_usages_ask;
 
+/* Adds them up, and keeps nothing. */
+int st_usages_fold(st_store *reader, const st_usages_ask *ask, st_sums_by *into, st_err *err);
+
 /* Brings the sums of a book up to `to` and lends them; nobody else has them meanwhile. `ahead` is given, negative, what is in
  * them beyond `to`. */
 int st_usages_lend(st_usages *k, st_store *reader, const st_usages_ask *ask, st_sums_by *ahead,

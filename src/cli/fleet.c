@@ -637,8 +637,8 @@ static int type_limits(st_cli *cli, int argc, char **argv, st_err *err)
 const st_cli_verb st_cli_type_verbs[] = {
     {"limits", "Show or change what GPUs of a type must reach in tests",
      "[OPTION...] TYPE [LIMIT=N|LIMIT- ...]",
-     "Without LIMIT the limits are shown. LIMIT- is the default again. Of a speed, 0 is: measured\n"
-     "and not judged. Nodes have new limits with their next test.\n",
+     "Without LIMIT the limits are shown. LIMIT- restores the default. A speed with limit 0 is\n"
+     "measured but not judged. New limits apply from a node's next test.\n",
      .fn = type_limits, .options = show_options,
      .example = "  stint type limits h200\n"
                 "  stint type limits h200 pcie-in=45000 temperature=85\n"

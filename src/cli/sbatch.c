@@ -327,7 +327,8 @@ static int take_signal(st_sbatch *s, const char *value, st_err *err)
     X("cpus-per-task", 'c', VALUE, NULL, take_cpus, "`--cpu`")                                    \
     X("gres", 0, VALUE, NULL, take_gres,                                                          \
       "`--gpus`: the GPUs of a node, divided among its tasks; `--type`")                          \
-    X("gpus-per-node", 0, VALUE, NULL, take_gpus_per_node, "the same")                            \
+    X("gpus-per-node", 0, VALUE, NULL, take_gpus_per_node,                                        \
+      "`--gpus`: the GPUs of a node, divided among its tasks; `--type`")                          \
     X("gpus", 'G', VALUE, NULL, take_gpus, "`--gpus`: divided among all tasks; `--type`")         \
     X("gpus-per-task", 0, VALUE, NULL, take_gpus_per_task, "`--gpus`, `--type`")                  \
     X("mem", 0, VALUE, NULL, take_mem, "`--ram`: the memory of a node, divided among its tasks")  \
@@ -340,7 +341,7 @@ static int take_signal(st_sbatch *s, const char *value, st_err *err)
     X("deadline", 0, VALUE, NULL, take_deadline, "`--end-by`")                                    \
     X("exclude", 'x', VALUE, NULL, take_exclude, "`--exclude-node`")                              \
     X("export", 0, VALUE, NULL, take_export,                                                      \
-      "`--env`; the submitter's environment stays where it is")                                   \
+      "`--env`; other variables of your shell are not passed")                                    \
     X("signal", 0, VALUE, NULL, take_signal, "`--signal`; the policy says how long before")       \
     X("reservation", 0, VALUE, "--booking", NULL, "`--booking`")                                  \
     X("chdir", 'D', VALUE, "--workdir", NULL, "`--workdir`")                                      \

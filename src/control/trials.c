@@ -36,6 +36,20 @@ static st_test_level level_of(st_store *store, const char *node)
     return level > 0 ? (st_test_level)level : ST_TEST_QUICK;
 }
 
+/* GPUs that are out and wait for no test: what is wrong with one of them says nothing of the others. */
+static json_t *without(const st_node *node)
+{
+    json_t *list = json_array();
+
+    for (int d = 0; d < node->ndevs; d++) {
+        st_node_state state = st_gpu_state(node, d);
+
+        if ((node->out >> d & 1) && state != ST_NODE_TESTING && state != ST_NODE_SUSPECT)
+            json_array_append_new(list, json_integer(d));
+    }
+    return list;
+}
+
 char *st_trial_orders(st_control *ctl, const st_node *node)
 {
     st_test_level level = level_of(ctl->store, node->name);
@@ -48,6 +62,8 @@ char *st_trial_orders(st_control *ctl, const st_node *node)
 
     if (limits)
         json_object_set(orders, "limits", limits);
+    if (node->out)
+        json_object_set_new(orders, "without", without(node));
     char *text = json_dumps(orders, JSON_COMPACT);
     json_decref(limits);
     json_decref(orders);

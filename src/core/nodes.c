@@ -477,6 +477,8 @@ static void untested(st_core *core, st_node *node, const st_finding *finding, st
     st_incident_fault(core, node, finding, true, fx);
     if (node->state != ST_NODE_READY && node->state != ST_NODE_RETIRED)
         set_due(core, node, core->policy.suspect_ms);
+    else if (node->state == ST_NODE_READY && st_gpus_wait(node))
+        st_core_node_again(core, node, core->policy.retest_ms); /* for GPUs of it */
 }
 
 static void failed(st_core *core, st_node *node, const st_event *ev, st_effects *fx)
@@ -518,7 +520,8 @@ int st_core_node_tested(st_core *core, const st_event *ev, st_effects *fx, st_er
         return 0; /* of a test that nobody waits for */
     node->tested = node->test;
     int gpu = ev->u.tested.finding.gpu;
-    if (!ev->u.tested.passed && gpu >= 0 && gpu < node->ndevs && (node->out >> gpu & 1)) {
+    if (!ev->u.tested.passed && gpu >= 0 && gpu < node->ndevs && (node->out >> gpu & 1) &&
+        node->state == ST_NODE_READY) {
         set_due(core, node, core->policy.retest_ms); /* it is out already, and it alone */
         return 0;
     }

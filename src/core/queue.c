@@ -366,7 +366,7 @@ static void skip_idle(const st_core *core, st_queue *q, int32_t account, st_phas
         st_queued *e = &q->entries.v[l->next + n];
         if (!is_idle(core, q, phase, e))
             break;
-        e->passed[phase] = true;
+        e->passed[phase] = !core->stopped; /* whom a pass that has stopped would not have come to */
     }
     take(core, q, account, n);
 }

@@ -467,12 +467,14 @@ JOB_FILES = {cell: 409 if status == 200 else status for cell, status in PUT_SECR
 # job is not is told so before.
 ENTER_JOB = {cell: 409 if status in (200,) else status for cell, status in CHANGE_JOB.items()}
 ENTER_JOB.update({("member", "own"): 409, ("member", "sub"): 409})
+# They may watch a job whose log they may read (kind attach), so of others they hear that there is none.
+ENTER_JOB.update({(role, place): 404 for role in ("viewer", "auditor") for place in ("sibling", "parent", "unknown")})
 TUNNELS = table("-", """
     owner   200
     admin   200
     member  200
-    viewer  403
-    auditor 403
+    viewer  200
+    auditor 200
     node    403
     none    401
     bad     401
