@@ -301,7 +301,12 @@ for s in lines:
     s.settimeout(20)
     b = s.recv(5)
     full += len(b) == 5 and b[0] == 20
-check(len(lines) - full <= 64, f"{len(lines)} watchers, {full} told that it is full")
+check(len(lines) - full <= 56, f"{len(lines)} watchers, {full} told that it is full")
+status, tunnel = opened(owner)
+second, status = connect(owner, tunnel)
+second.settimeout(20)
+check(status == 101 and second.recv(5)[:1] != bytes([20]), "who may write is locked out by those who watch")
+second.close()
 check(full + refused + quota >= 20, f"nobody is refused: {len(lines)} {full} {refused} {quota}")
 first.sendall(frame(1, b"through the crowd\n"))
 got = b""

@@ -250,6 +250,24 @@ static bool take_frame(st_attach *a, watcher *w, const st_frame *f)
     }
 }
 
+static void say_full(int fd)
+{
+    static const char why[] = "the task has as many watchers as it may have";
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+
+    st_frame_add(&out, ST_FRAME_FAIL, why, sizeof why - 1);
+    (void)send(fd, out.s, out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static bool watchers_full(const st_attach *a)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < a->all.n; i++)
+        n += a->all.v[i]->asked && !a->all.v[i]->may_write && !a->all.v[i]->gone;
+    return n > ST_ATTACH_MAX - ST_ATTACH_KEPT;
+}
+
 /* What comes first is the agent's, whole. */
 static bool take_ask(st_attach *a, watcher *w, size_t *n)
 {
@@ -261,6 +279,10 @@ static bool take_ask(st_attach *a, watcher *w, size_t *n)
     memcpy(&ask, a->buf, sizeof ask);
     w->asked = true;
     w->may_write = ask.may_write == 1;
+    if (!w->may_write && watchers_full(a)) {
+        say_full(w->fd);
+        return false;
+    }
     w->at = ask.from < 0 ? ST_MAX(end + ask.from, 0) : ST_MIN(ask.from, end);
     w->mid_line = ask.from < 0 && w->at > 0;
     *n -= sizeof ask;
@@ -294,11 +316,7 @@ static void hear(st_attach *a, watcher *w)
 
 static void refuse(int fd)
 {
-    static const char why[] = "the task has as many watchers as it may have";
-    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
-
-    st_frame_add(&out, ST_FRAME_FAIL, why, sizeof why - 1);
-    (void)send(fd, out.s, out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    say_full(fd);
     close(fd);
 }
 

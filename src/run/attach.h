@@ -10,7 +10,7 @@
  * Invariants:
  *  1 A job never waits for who watches it. Its end is written down before they are told of it.
  *  2 Of what goes to a watcher, and of what is typed, ST_ATTACH_HELD bytes and a frame are held at most; of watchers there are
- *    ST_ATTACH_MAX.
+ *    ST_ATTACH_MAX, and ST_ATTACH_KEPT of these are for those who may write: a crowd that only watches locks nobody out.
  *  3 Nothing that a watcher sends which may not write reaches the job: it ends that watcher.
  */
 #ifndef ST_RUN_ATTACH_H
@@ -22,6 +22,7 @@
 
 #define ST_ATTACH      "attach" /* the socket */
 #define ST_ATTACH_MAX  64
+#define ST_ATTACH_KEPT 8
 #define ST_ATTACH_HELD 65536
 
 /* What an agent says first. */
