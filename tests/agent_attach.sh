@@ -156,6 +156,7 @@ submit --terminal $small -- sh
 becomes "$job" running
 term=$job
 ran=$((ran + 1))
+wait_for sh -c '"$0" logs "$1" | grep -q "[$]"' "$stint" "$term" || fail "the terminal has no prompt"
 timeout 240 python3 "$tmp/term.py" "$stint" watched "$term" "$vic" >"$tmp/o" 2>&1
 grep -q '^fine' "$tmp/o" || fail "watched: $(cat "$tmp/o")"
 becomes "$term" failed

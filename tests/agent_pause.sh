@@ -41,7 +41,7 @@ borrow() {
     submit --name "$1" --gpus 8 --on-preempt pause --limit "${2:-1m}" --env TO=60 -- sh -c "$count"
 }
 reclaim() {
-    try 0 '^j' submit --account other --name owner --gpus 4 --limit 1m -- sleep "$1"
+    try 0 '^j' submit --account other --name owner --gpus 4 --limit 1m -- sh -c "echo in; exec sleep $1"
     owner=$(cat "$tmp/out")
 }
 stands_still() { # JOB: for a second
@@ -80,6 +80,8 @@ wait_for "$stint" logs "$job"
 reclaim 5
 becomes "$job" paused
 becomes "$owner" running
+# Running is what stintd has decided; whoever is being started when the agent is killed ends with it.
+wait_for sh -c '"$0" logs "$1" | grep -q in' "$stint" "$owner" || fail "the owner has not begun"
 crash_agent c1
 sleep 1
 start_agent c1 --exec oci --sim-faults "$tmp/faults"
