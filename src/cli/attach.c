@@ -4,6 +4,7 @@
  */
 #include "cli/attach.h"
 
+#include <poll.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -12,7 +13,8 @@
 #define TASK_MAX 1000000
 #define LAST     4096 /* bytes of what was written before, to begin with */
 #define AGAIN_MS 500
-#define OVER_MS  5000 /* for a job whose connection ended to be over */
+#define OVER_MS  5000  /* for a job whose connection ended to be over */
+#define BEGIN_MS 20000 /* so long a task may take to begin on its node */
 
 typedef struct attach_flags {
     int64_t task;
@@ -115,10 +117,31 @@ static int look_after(const st_attach_to *to, int *ret_status)
     return 0;
 }
 
+/* Running is what stintd has decided: the node may still be starting the task. */
+static bool begins(const st_attach_to *to, int r)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    json_t *job = NULL;
+    st_err quiet;
+
+    if (r != -ST_ESTATE || to->joined)
+        return false;
+    st_job_path(&path, to->id, "");
+    bool runs = st_client_get(to->client, st_strbuf_str(&path), &job, &quiet) == 0 &&
+                strcmp(st_view_text(job, "state"), "running") == 0;
+    json_decref(job);
+    return runs;
+}
+
 static int attach(st_attach_to *to, st_err *err)
 {
+    int64_t until = st_cli_clock_ms() + BEGIN_MS;
     int status = 0, r = st_attach_join(to, err);
 
+    while (begins(to, r) && st_cli_clock_ms() < until) {
+        poll(NULL, 0, AGAIN_MS);
+        r = st_attach_join(to, err);
+    }
     if (to->left) {
         fprintf(to->cli->errors, "\njob %s goes on; `stint attach %s` joins it again\n", to->id,
                 to->id);
