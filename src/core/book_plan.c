@@ -200,22 +200,6 @@ static bool may_keep(const st_core *core, const st_booking *b, const st_grant *g
     return is_able(core, b, node) && (!(node->out & g->devs) || b->over);
 }
 
-/* Those who keep their place say where the others must be. */
-static bool is_beside(const st_core *core, const st_booking *b, const uint8_t *only,
-                      const st_node *node)
-{
-    if (!only || !b->topo_required || b->topo < ST_TOPO_ZONE)
-        return true;
-    for (int t = 0; t < b->tasks; t++) {
-        if (only[t])
-            continue;
-        const st_node *kept = core->fleet->nodes.v[b->plan[t].node];
-        return b->topo <= ST_TOPO_RACK ? kept->place[b->topo] == node->place[b->topo]
-                                       : kept == node;
-    }
-    return true;
-}
-
 /* The first devices, as many as there is CPU and RAM for: who places counts GPUs alone. */
 static void keep_first(left *l, int n)
 {
@@ -263,9 +247,6 @@ bool st_book_find_plan(st_core *core, const st_booking *b, const st_book_also *a
                    .type = -1};
     for (int t = 0; only && t < b->tasks; t++)
         like.tasks -= !only[t];
-    bool partial = like.tasks < b->tasks;
-    if (partial)
-        like.topo_required = false; /* the candidates see to it */
     st_rooms *rooms = st_rooms_blank(core->placer, &like, b->type);
     /* Jobs fill the first nodes first, so bookings begin with the last; and where any place will do, a few to choose from
      * are enough. */
@@ -273,8 +254,7 @@ bool st_book_find_plan(st_core *core, const st_booking *b, const st_book_also *a
     st_whatif_begin(core, ST_WHEN_EITHER);
     for (size_t i = core->fleet->nodes.n; i-- > 0 && total < enough;) {
         const st_node *node = core->fleet->nodes.v[i];
-        if (!is_able(core, b, node) || full >> node->pool & 1 ||
-            !is_beside(core, b, partial ? only : NULL, node))
+        if (!is_able(core, b, node) || full >> node->pool & 1)
             continue;
         left l = left_of(core, b, also, only, node);
         int room = room_of(b, node, &l);
@@ -485,7 +465,8 @@ static bool replan(st_core *core, st_booking *b, const uint8_t *only)
     bool whole = false, some = false;
     for (int any = 0; any < 2 && !whole; any++) /* within the limits of pools, or wherever */
         whole = !b->open && st_book_find_plan(core, b, NULL, NULL, any, got);
-    for (int any = 0; any < 2 && !whole && !some; any++)
+    /* Beside what it has the rest might be in another domain: of what must be together, all goes elsewhere or it lacks some. */
+    for (int any = 0; any < 2 && !whole && !some && !b->topo_required; any++)
         some = st_book_find_plan(core, b, NULL, only, any, got);
     if (whole)
         memcpy(b->plan, got, (size_t)b->tasks * sizeof *got);
