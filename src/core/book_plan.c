@@ -458,7 +458,8 @@ static bool homeless(const st_core *core, const st_booking *b, uint8_t *ret)
     return any;
 }
 
-/* Another place for tasks that have none: all of it while nobody is inside, else the rest beside what it has. */
+/* Another place for tasks that have none: all of it while nobody is inside, else the rest beside what it has,
+ * unless it must be together. */
 static bool replan(st_core *core, st_booking *b, const uint8_t *only)
 {
     ST_CLEANUP(st_freep) st_grant *got = st_xcalloc((size_t)b->tasks, sizeof *got);
